@@ -395,7 +395,7 @@ INLINE void cmac_sum_paths(void *const *y, const struct cmac_call *call, struct 
     struct cmac_sums sums = {0};
     UNROLL
     for (size_t i = 0; i < span.n; i++)
-        if (!call->terms->fresh[span.k + i])
+        if (!call->terms->overwrite[span.k + i])
             cmac_load_sums((const REAL *)y[span.k + i] + cmac_position(span.at, LINE), &sums, i,
                            span.count, call->i16);
     if (call->ahead) {

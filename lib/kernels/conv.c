@@ -30,19 +30,19 @@ enum {
 
 // Everything of a call but the part that a rectangle covers.
 struct conv {
-    const struct conv_operands *of;
-    struct conv_walk *walk; // NULL: nothing is prefetched besides the operands
-    size_t w_channel;       // a constant 1 where weights of a term are adjacent
+    const struct conv_operands *operands;
+    struct conv_prefetch *prefetch; // NULL: nothing is prefetched besides the operands
+    size_t w_channel;               // a constant 1 where weights of a term are adjacent
 };
 
-// The next line of a walk.
-INLINE void conv_fetch_line(struct conv_walk *walk)
+// The next line to prefetch.
+INLINE void conv_fetch_line(struct conv_prefetch *prefetch)
 {
-    __builtin_prefetch((const void *)walk->at, 0, 2);
-    walk->at += CACHE_LINE;
-    if (--walk->left) return;
-    walk->at += walk->skip;
-    walk->left = walk->lines;
+    __builtin_prefetch((const void *)prefetch->at, 0, 2);
+    prefetch->at += CACHE_LINE;
+    if (--prefetch->left) return;
+    prefetch->at += prefetch->skip;
+    prefetch->left = prefetch->lines;
 }
 
 // The weights of rows channels, to be broadcast one by one, `step` reals apart. With the vectors of
@@ -83,7 +83,7 @@ INLINE vec conv_factor(const struct conv_weights *weights, size_t r, size_t widt
 struct conv_operand {
     const REAL *x, *w;
     vec *sum;
-    struct conv_walk *walk;
+    struct conv_prefetch *prefetch;
     size_t w_ahead; // bytes before their use at which weights are prefetched
 };
 
@@ -93,9 +93,10 @@ struct conv_operand {
 INLINE void conv_terms(const struct conv *call, const struct conv_operand *from, size_t rows,
                        size_t width, bool fetch)
 {
-    const size_t *offset = call->of->offset, *end = offset + call->of->terms;
-    const size_t step = call->of->w_term, ahead = call->of->ahead, w_ahead = from->w_ahead;
-    size_t lines = fetch && call->walk ? from->walk->count : 0;
+    const size_t *offset = call->operands->offset, *end = offset + call->operands->terms;
+    const size_t step = call->operands->w_term, ahead = call->operands->ahead,
+                 w_ahead = from->w_ahead;
+    size_t lines = fetch && call->prefetch ? from->prefetch->count : 0;
     // So that gcc adds an offset to x once, not to the array's begin and x's distance from it.
     const REAL *x = keep_address(from->x), *w = from->w;
     vec *sum = from->sum;
@@ -104,7 +105,7 @@ INLINE void conv_terms(const struct conv *call, const struct conv_operand *from,
         const REAL *in = x + *offset;
         vec v[SUMS], factor[ROWS];
         if (lines) {
-            conv_fetch_line(from->walk);
+            conv_fetch_line(from->prefetch);
             lines--;
         }
         // The weights that follow, or those of this term. A number, for they may lie beyond the
@@ -141,40 +142,40 @@ INLINE void conv_terms(const struct conv *call, const struct conv_operand *from,
 // rows channels from k on, width vectors from position i on.
 INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
 {
-    const struct conv_operands *of = call->of;
-    REAL *y = (REAL *)of->y + k * of->y_stride + i;
+    const struct conv_operands *operands = call->operands;
+    REAL *y = (REAL *)operands->y + k * operands->y_stride + i;
     // The first rectangle walks for all.
     const bool first = k == 0 && i == 0;
-    struct conv_walk walk = {0};
-    if (call->walk && first) walk = *call->walk;
+    struct conv_prefetch prefetch = {0};
+    if (call->prefetch && first) prefetch = *call->prefetch;
     vec sum[SUMS];
-    const struct conv_operand from = {(const REAL *)of->x + i,
-                                      (const REAL *)of->w + k * call->w_channel, sum, &walk,
-                                      first && call->w_channel == 1 ? CONV_AHEAD_BYTES : 0};
+    const struct conv_operand from = {
+        (const REAL *)operands->x + i, (const REAL *)operands->w + k * call->w_channel, sum,
+        &prefetch, first && call->w_channel == 1 ? CONV_AHEAD_BYTES : 0};
     UNROLL
     for (size_t s = 0; s < rows * width; s++) sum[s] = (vec){0};
-    if (of->terms > PREFETCH_TERMS) {
+    if (operands->terms > PREFETCH_TERMS) {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
-            __builtin_prefetch(y + s / width * of->y_stride + s % width * LANES);
+            __builtin_prefetch(y + s / width * operands->y_stride + s % width * LANES);
     }
-    if (first || (of->ahead && k == 0)) conv_terms(call, &from, rows, width, true);
+    if (first || (operands->ahead && k == 0)) conv_terms(call, &from, rows, width, true);
     else conv_terms(call, &from, rows, width, false);
-    if (!of->fresh) {
+    if (!operands->overwrite) {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
-            sum[s] += vec_load(y + s / width * of->y_stride + s % width * LANES);
+            sum[s] += vec_load(y + s / width * operands->y_stride + s % width * LANES);
     }
-    if (__builtin_expect(of->past_caches, 0)) {
+    if (__builtin_expect(operands->past_caches, 0)) {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
-            vec_store_past_caches(y + s / width * of->y_stride + s % width * LANES, sum[s]);
+            vec_store_past_caches(y + s / width * operands->y_stride + s % width * LANES, sum[s]);
     } else {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
-            vec_store(y + s / width * of->y_stride + s % width * LANES, sum[s]);
+            vec_store(y + s / width * operands->y_stride + s % width * LANES, sum[s]);
     }
-    if (call->walk && first) *call->walk = walk;
+    if (call->prefetch && first) *call->prefetch = prefetch;
 }
 
 // Rectangles of one size as far as they go, at each position `times` of them for adjacent channels,
@@ -191,7 +192,7 @@ INLINE size_t conv_rectangles(const struct conv *call, size_t k, size_t times, s
 INLINE size_t conv_channels(const struct conv *call, size_t k, size_t times, size_t rows,
                             size_t width)
 {
-    const size_t n = call->of->n;
+    const size_t n = call->operands->n;
     // Two vectors and two rather than three and one: a lone vector leaves few sums in flight.
     const size_t pairs = width == 3 && n / LANES % 3 == 1 && n / LANES > 3 ? 4 * LANES : 0;
     size_t i = conv_rectangles(call, k, times, 0, n - pairs, rows, width);
@@ -203,12 +204,12 @@ INLINE size_t conv_channels(const struct conv *call, size_t k, size_t times, siz
 INLINE void conv_all(const struct conv *call)
 {
     enum { MAX_WIDTH = 6 };
-    const size_t channels = call->of->channels;
+    const size_t channels = call->operands->channels;
     // Rows of few terms are written one after the other, line by line.
-    const bool together = ROWS == 4 && call->of->terms > SHARED_TERMS;
+    const bool shared = ROWS == 4 && call->operands->terms > SHARED_TERMS;
     size_t k = 0;
     while (channels - k >= ROWS)
-        k = conv_channels(call, k, together ? channels / ROWS : 1, ROWS, WIDTH);
+        k = conv_channels(call, k, shared ? channels / ROWS : 1, ROWS, WIDTH);
     if (ROWS > 4 && channels - k >= 4)
         k = conv_channels(call, k, 1, 4, SUMS / 4 < MAX_WIDTH ? SUMS / 4 : MAX_WIDTH);
     if (channels - k == 3)
@@ -218,11 +219,11 @@ INLINE void conv_all(const struct conv *call)
     if (channels - k) conv_channels(call, k, 1, 1, 8);
 }
 
-void KERNEL(conv)(const struct conv_operands *operands, struct conv_walk *walk)
+void KERNEL(conv)(const struct conv_operands *operands, struct conv_prefetch *prefetch)
 {
-    if (!walk && operands->w_channel == 1) conv_all(&(struct conv){operands, NULL, 1});
-    else if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});
-    else conv_all(&(struct conv){operands, walk, operands->w_channel});
+    if (!prefetch && operands->w_channel == 1) conv_all(&(struct conv){operands, NULL, 1});
+    else if (operands->w_channel == 1) conv_all(&(struct conv){operands, prefetch, 1});
+    else conv_all(&(struct conv){operands, prefetch, operands->w_channel});
 }
 
 // Lane j of the result is the sum of the lanes of v[j].

@@ -41,14 +41,14 @@ typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, siz
 // Which taps and samples the outputs of a resampler read: an output reads the row `branch` of the
 // taps. The next one reads the row next_branch further on, modulo `branches`, and samples that are
 // next_sample further on, and one more where the number of the row passes `branches`.
-struct resample_walk {
+struct resample_position {
     size_t branches, pitch; // rows of taps, `pitch` reals apart
     size_t taps;            // of a row
     size_t branch, sample;  // of the output; samples between it and the output before
     size_t next_branch, next_sample;
 };
 
-static inline void resample_advance(struct resample_walk *at)
+static inline void resample_advance(struct resample_position *at)
 {
     at->branch += at->next_branch;
     at->sample = at->next_sample;
@@ -58,17 +58,17 @@ static inline void resample_advance(struct resample_walk *at)
 }
 
 // y[i] += sum over j < taps of row[taps-1-j] * x[s - step*j], for outputs i < n with the rows and
-// samples s of the walk, s = 0 for the first output. step as in `fir`; with step 2 a row has every
-// tap twice, and n counts complex outputs. Rows are aligned to CONV_BLOCK_BYTES; behind a row's
-// taps are zeros up to a multiple of that. Reads x[-step*(taps-1)] up to the last output's sample.
-// Tolerance relative to the exact sum: 4 u sqrt(taps), L2.
-typedef void resample_fn(void *y, const void *x, const void *h, const struct resample_walk *at,
+// samples s of the positions, s = 0 for the first output. step as in `fir`; with step 2 a row has
+// every tap twice, and n counts complex outputs. Rows are aligned to CONV_BLOCK_BYTES; behind a
+// row's taps are zeros up to a multiple of that. Reads x[-step*(taps-1)] up to the last output's
+// sample. Tolerance relative to the exact sum: 4 u sqrt(taps), L2.
+typedef void resample_fn(void *y, const void *x, const void *h, const struct resample_position *at,
                          size_t n, size_t step);
 
 // The same for interleaved complex x, h and y. The first half of a row has the real part of every
 // tap twice, the second half the imaginary parts.
 typedef void resample_complex_fn(void *y, const void *x, const void *h,
-                                 const struct resample_walk *at, size_t n);
+                                 const struct resample_position *at, size_t n);
 
 // y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin,
 // for b < n_lines lines; strides in lines. All pointers 64-byte aligned. The sum stays in registers
@@ -106,14 +106,14 @@ struct cmac_more {
 
 // Which partitions are multiplied by which spectra.
 struct cmac_terms {
-    size_t slots, newest;  // partition p is multiplied by the slot `multiple * p` before the
-                           // newest,
-    size_t multiple;       // a distance of less than one round of the ring
-    size_t sums;           // 1, 2 or 4: sum k uses the slot k after that
-    bool fresh[CMAC_SUMS]; // the sum begins with 0, not with the contents of y
-    size_t ahead;          // lines by which h is prefetched, and x by some fifty products; 0:
-                           // neither
-    bool x_near;           // x is in a near cache and is not prefetched
+    size_t slots, newest;      // partition p is multiplied by the slot `multiple * p` before the
+                               // newest,
+    size_t multiple;           // a distance of less than one round of the ring
+    size_t sums;               // 1, 2 or 4: sum k uses the slot k after that
+    bool overwrite[CMAC_SUMS]; // the sum begins with 0, not with the contents of y
+    size_t ahead;              // lines by which h is prefetched, and x by some fifty products; 0:
+                               // neither
+    bool x_near;               // x is in a near cache and is not prefetched
     const struct cmac_next *next; // calls of one path, with `ahead`; NULL: nothing after the lines
     const struct cmac_more *more; // [n_more] after the paths of the call, in order
     size_t n_more;
@@ -172,7 +172,7 @@ enum {
 
 // Rows of adjacent cache lines that a later call reads or writes, line after line. `at` is a
 // number, for prefetched lines may lie beyond the array.
-struct conv_walk {
+struct conv_prefetch {
     uintptr_t at;       // the next line
     size_t left, lines; // lines that are left of this row; lines of the other rows
     size_t skip;        // bytes from the end of a row to the begin of the next, modulo 2^64
@@ -180,22 +180,22 @@ struct conv_walk {
 };
 
 // y[k*y_stride + i] += sum over t < terms of w[t*w_term + k*w_channel] * x[offset[t] + i], for
-// k < channels <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t; fresh: y is
-// overwritten by the sum. x is prefetched `ahead` bytes before its use; 0: x is in a cache.
-// Tolerance of the sum: 4 u sqrt(terms), relative L2. Also `count` lines of a walk are prefetched
+// k < channels <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t; overwrite:
+// y is overwritten by the sum. x is prefetched `ahead` bytes before its use; 0: x is in a cache.
+// Tolerance of the sum: 4 u sqrt(terms), relative L2. Also `count` lines of `prefetch` are fetched
 // into the second cache, one with each of the first terms, so that memory works while products are
-// summed. The walk moves on. walk may be NULL. past_caches: y is in no cache and is written past
-// them, with `fresh`; its rows are aligned to CONV_BLOCK_BYTES. A fence must follow before other
-// threads read y.
+// summed; it moves on by them. prefetch may be NULL. past_caches: y is in no cache and is written
+// past them, with `overwrite`; its rows are aligned to CONV_BLOCK_BYTES. A fence must follow before
+// other threads read y.
 struct conv_operands {
     void *y;
     const void *x, *w;
     const size_t *offset;
     size_t y_stride, w_term, w_channel, terms, channels, n, ahead;
-    bool fresh, past_caches;
+    bool overwrite, past_caches;
 };
 
-typedef void conv_fn(const struct conv_operands *operands, struct conv_walk *walk);
+typedef void conv_fn(const struct conv_operands *operands, struct conv_prefetch *prefetch);
 
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
 // < terms; n is a multiple of a block. Each lane has its own sum; the lanes are added in a tree.

@@ -43,8 +43,8 @@ INLINE void resample_fold(REAL *out, vec v, size_t step)
 
 // One part of taps (parts 1), or real and imaginary parts in the halves of a row. Inlined once for
 // each kind.
-INLINE void resample_run(REAL *y, const REAL *x, const REAL *h, struct resample_walk at, size_t n,
-                         const size_t kind[2])
+INLINE void resample_run(REAL *y, const REAL *x, const REAL *h, struct resample_position at,
+                         size_t n, const size_t kind[2])
 {
     const size_t step = kind[0], parts = kind[1];
     x -= step * (at.taps - 1);
@@ -64,15 +64,15 @@ INLINE void resample_run(REAL *y, const REAL *x, const REAL *h, struct resample_
     }
 }
 
-void KERNEL(resample)(void *y, const void *x, const void *h, const struct resample_walk *at,
+void KERNEL(resample)(void *y, const void *x, const void *h, const struct resample_position *at,
                       size_t n, size_t step)
 {
     if (step == 1) resample_run(y, x, h, *at, n, (const size_t[]){1, 1});
     else resample_run(y, x, h, *at, n, (const size_t[]){2, 1});
 }
 
-void KERNEL(resample_complex)(void *y, const void *x, const void *h, const struct resample_walk *at,
-                              size_t n)
+void KERNEL(resample_complex)(void *y, const void *x, const void *h,
+                              const struct resample_position *at, size_t n)
 {
     resample_run(y, x, h, *at, n, (const size_t[]){2, 2});
 }

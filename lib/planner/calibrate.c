@@ -77,7 +77,7 @@ static void run_products(const struct bench *bench)
                                      .newest = TERMS - 1,
                                      .multiple = 1,
                                      .sums = bench->sums,
-                                     .fresh = {true, true, true, true},
+                                     .overwrite = {true, true, true, true},
                                      .ahead = bench->distance == COST_NEAR ? 0 : 2 * TERMS};
     const struct cmac_path line = {.x = bench->b,
                                    .h = bench->c,

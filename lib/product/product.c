@@ -15,13 +15,14 @@ void product_prefetch_rows(struct product_prefetch *prefetch, const char *first,
                            size_t rows, size_t step)
 {
     const size_t lines = row / CONV_BLOCK_BYTES + 1;
-    if (prefetch->n == PRODUCT_MAX_WALKS) return;
+    if (prefetch->n == PRODUCT_MAX_RANGES) return;
     prefetch->lines[prefetch->n] = lines * rows;
     prefetch->all += lines * rows;
-    prefetch->walk[prefetch->n++] = (struct conv_walk){.at = (uintptr_t)first,
-                                                       .left = lines,
-                                                       .lines = lines,
-                                                       .skip = step - lines * CONV_BLOCK_BYTES};
+    prefetch->range[prefetch->n++] =
+        (struct conv_prefetch){.at = (uintptr_t)first,
+                               .left = lines,
+                               .lines = lines,
+                               .skip = step - lines * CONV_BLOCK_BYTES};
 }
 
 // Columns column .. column+n-1 of a block of B, which has `width`, and terms first ..
@@ -37,7 +38,7 @@ struct run {
     size_t bytes;                       // of a scalar
     size_t segment;                     // terms
     struct product_prefetch prefetch;   // the rest of it
-    size_t at, share;                   // the current walk; lines of a call
+    size_t at, share;                   // the current range; lines of a call
     size_t term, offset[PRODUCT_TERMS]; // of a segment whose terms in B are this far apart
 };
 
@@ -84,15 +85,15 @@ static bool next_strip(const struct run *run, const struct strip *strip, struct 
 }
 
 // The share of a call of the kernel in prefetching.
-static struct conv_walk *next_walk(struct run *run, size_t terms)
+static struct conv_prefetch *next_range(struct run *run, size_t terms)
 {
     struct product_prefetch *prefetch = &run->prefetch;
     if (!prefetch->n) return NULL;
     if (!prefetch->lines[run->at] && run->at + 1 < prefetch->n) run->at++;
-    struct conv_walk *walk = &prefetch->walk[run->at];
-    walk->count = size_min(size_min(run->share, terms), prefetch->lines[run->at]);
-    prefetch->lines[run->at] -= walk->count;
-    return walk;
+    struct conv_prefetch *range = &prefetch->range[run->at];
+    range->count = size_min(size_min(run->share, terms), prefetch->lines[run->at]);
+    prefetch->lines[run->at] -= range->count;
+    return range;
 }
 
 // All rows of a strip.
@@ -106,10 +107,10 @@ static void run_strip(struct run *run, const struct strip *strip, const struct s
     size_t row = next->n * bytes / CONV_BLOCK_BYTES; // lines of a term
     size_t lines = product->next_b ? next->terms * row : 0;
     if (next->n == next->term) row = lines; // its terms are adjacent
-    struct conv_walk walk = {.at = (uintptr_t)next->b,
-                             .left = row,
-                             .lines = row,
-                             .skip = next->term * bytes - row * CONV_BLOCK_BYTES};
+    struct conv_prefetch next_terms = {.at = (uintptr_t)next->b,
+                                       .left = row,
+                                       .lines = row,
+                                       .skip = next->term * bytes - row * CONV_BLOCK_BYTES};
     // Packed blocks come from afar: calls fetch a line of the next one with each term; where these
     // are too few, the first call fetches lines just before it reads them. Blocks that are not
     // packed were made just before: the last call fetches all of it, beside its own columns.
@@ -140,11 +141,11 @@ static void run_strip(struct run *run, const struct strip *strip, const struct s
                                                    .channels = size_min(CONV_CHANNELS, n - k),
                                                    .n = strip->n,
                                                    .ahead = block + k == ahead_row ? ahead : 0,
-                                                   .fresh = !product->add && strip->first == 0};
-            walk.count = size_min(lines, strip->terms);
-            lines -= walk.count;
-            product->plan->kernels->conv(&operands,
-                                         walk.count ? &walk : next_walk(run, strip->terms));
+                                                   .overwrite = !product->add && strip->first == 0};
+            next_terms.count = size_min(lines, strip->terms);
+            lines -= next_terms.count;
+            product->plan->kernels->conv(
+                &operands, next_terms.count ? &next_terms : next_range(run, strip->terms));
         }
     }
 }

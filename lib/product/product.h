@@ -17,7 +17,7 @@ enum {
     PRODUCT_SHORT_TERMS = 128, // see product_segment
     PRODUCT_STRIP_VECTORS = 3, // vectors of a rectangle of eight rows in kernels->conv
     PRODUCT_STRIP_BYTES = PRODUCT_STRIP_VECTORS * CONV_BLOCK_BYTES,
-    PRODUCT_MAX_WALKS = 8,
+    PRODUCT_MAX_RANGES = 8,
 };
 
 // A or B. Distances are in scalars.
@@ -32,11 +32,11 @@ struct product_matrix {
 };
 
 // Rows of lines that are prefetched into the second cache while a product is computed, since they
-// are needed after it: walks, one after the other, in equal shares for each call of the kernel.
+// are needed after it: ranges, one after the other, in equal shares for each call of the kernel.
 struct product_prefetch {
-    struct conv_walk walk[PRODUCT_MAX_WALKS];
-    size_t lines[PRODUCT_MAX_WALKS]; // of each
-    size_t n, all;                   // walks; lines of all
+    struct conv_prefetch range[PRODUCT_MAX_RANGES];
+    size_t lines[PRODUCT_MAX_RANGES]; // of each
+    size_t n, all;                    // ranges; lines of all
 };
 
 // Adds rows of `row` bytes that are `step` bytes apart. They need not be memory.

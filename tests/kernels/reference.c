@@ -58,12 +58,12 @@ static REAL reference_dot(const REAL *x, const REAL *h, size_t taps, size_t step
     return sum;
 }
 
-void KERNEL(resample)(void *y_, const void *x_, const void *h, const struct resample_walk *walk,
-                      size_t n, size_t step)
+void KERNEL(resample)(void *y_, const void *x_, const void *h,
+                      const struct resample_position *first, size_t n, size_t step)
 {
-    struct resample_walk at = *walk;
+    struct resample_position at = *first;
     REAL *y = y_;
-    const REAL *x = (const REAL *)x_ - step * (walk->taps - 1);
+    const REAL *x = (const REAL *)x_ - step * (first->taps - 1);
     for (size_t i = 0; i < n; i++, y += step) {
         const REAL *row = (const REAL *)h + at.branch * at.pitch;
         for (size_t k = 0; k < step; k++) y[k] += reference_dot(x + k, row, at.taps, step);
@@ -73,11 +73,11 @@ void KERNEL(resample)(void *y_, const void *x_, const void *h, const struct resa
 }
 
 void KERNEL(resample_complex)(void *y_, const void *x_, const void *h,
-                              const struct resample_walk *walk, size_t n)
+                              const struct resample_position *first, size_t n)
 {
-    struct resample_walk at = *walk;
+    struct resample_position at = *first;
     REAL *y = y_;
-    const REAL *x = (const REAL *)x_ - 2 * (walk->taps - 1);
+    const REAL *x = (const REAL *)x_ - 2 * (first->taps - 1);
     for (size_t i = 0; i < n; i++, y += 2) {
         const REAL *re = (const REAL *)h + at.branch * at.pitch, *im = re + at.pitch / 2;
         y[0] += reference_dot(x, re, at.taps, 2) - reference_dot(x + 1, im, at.taps, 2);
@@ -146,7 +146,7 @@ static void reference_sum_line(void *const *y, const struct cmac_terms *terms,
 {
     for (size_t k = 0; k < terms->sums; k++) {
         REAL *sum = (REAL *)y[k] + line * LINE_REALS;
-        if (terms->fresh[k]) memset(sum, 0, SPECTRUM_LINE_BYTES);
+        if (terms->overwrite[k]) memset(sum, 0, SPECTRUM_LINE_BYTES);
         for (size_t i = 0; i < n_paths; i++)
             reference_add_path(sum, terms, &paths[i], line, k, i16);
         const struct cmac_more *more = terms->more;
@@ -174,28 +174,30 @@ void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
 }
 #endif
 
-void KERNEL(conv)(const struct conv_operands *of, struct conv_walk *walk)
+void KERNEL(conv)(const struct conv_operands *operands, struct conv_prefetch *prefetch)
 {
-    REAL *y = of->y;
-    const REAL *x = of->x, *w = of->w;
+    REAL *y = operands->y;
+    const REAL *x = operands->x, *w = operands->w;
     enum { STRIP = 8 * CONV_LANES, CACHE_LINE = 64 };
-    for (size_t first = 0; first < of->n; first += STRIP) // short enough for the nearest cache
-        for (size_t k = 0; k < of->channels; k++) {
-            const size_t length = of->n - first < STRIP ? of->n - first : STRIP;
+    for (size_t first = 0; first < operands->n;
+         first += STRIP) // short enough for the nearest cache
+        for (size_t k = 0; k < operands->channels; k++) {
+            const size_t length = operands->n - first < STRIP ? operands->n - first : STRIP;
             REAL sum[STRIP] = {0};
-            for (size_t t = 0; t < of->terms; t++)
+            for (size_t t = 0; t < operands->terms; t++)
                 for (size_t i = 0; i < length; i++)
-                    sum[i] += w[t * of->w_term + k * of->w_channel] * x[of->offset[t] + first + i];
+                    sum[i] += w[t * operands->w_term + k * operands->w_channel] *
+                              x[operands->offset[t] + first + i];
             for (size_t i = 0; i < length; i++) {
-                REAL *out = y + k * of->y_stride + first + i;
-                *out = of->fresh ? sum[i] : *out + sum[i];
+                REAL *out = y + k * operands->y_stride + first + i;
+                *out = operands->overwrite ? sum[i] : *out + sum[i];
             }
         }
-    for (size_t i = 0; walk && i < walk->count; i++) {
-        walk->at += CACHE_LINE;
-        if (--walk->left) continue;
-        walk->at += walk->skip;
-        walk->left = walk->lines;
+    for (size_t i = 0; prefetch && i < prefetch->count; i++) {
+        prefetch->at += CACHE_LINE;
+        if (--prefetch->left) continue;
+        prefetch->at += prefetch->skip;
+        prefetch->left = prefetch->lines;
     }
 }
 

@@ -232,21 +232,21 @@ static void check_past_caches(const struct kernels *kernels, const struct operan
     free(rows - o->channels * row * bytes);
 }
 
-// The bits are the same with the weights of a channel adjacent, with a walk, and with sums that are
-// not read instead of zeros; and a walk moves by the lines of a call: 3 that are left of the first
-// row, then rows of 5 that are 100 bytes apart.
-static void test_conv_walk(void **state)
+// The bits are the same with the weights of a channel adjacent, with prefetching, and with sums
+// that are not read instead of zeros; and `prefetch` moves by the lines of a call: 3 that are left
+// of the first row, then rows of 5 that are 100 bytes apart.
+static void test_conv_prefetch(void **state)
 {
     const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     enum { BLOCKS = 5, LEFT = 3, ROW = 5, SKIP = 100, LINE = 64 };
-    struct random random = random_start("walk");
+    struct random random = random_start("prefetch");
     for (size_t channels = 1; channels <= CONV_CHANNELS; channels++)
         for (size_t count = 0; count <= MAX_TERMS; count++) {
             struct operands o =
                 draw(&random, f64, channels, MAX_TERMS, BLOCKS, EDGE_END, count % 3 == 2);
             const size_t n_y = ((channels - 1) * o.stride + o.n) * scalar_size(f64);
-            struct conv_walk walk = {(uintptr_t)o.x, LEFT, ROW, SKIP, count};
+            struct conv_prefetch prefetch = {(uintptr_t)o.x, LEFT, ROW, SKIP, count};
             const size_t rows = count < LEFT ? 0 : 1 + (count - LEFT) / ROW;
             memcpy(o.kept, o.y, n_y);
             const struct conv_operands plain = conv_operands_of(&o);
@@ -263,11 +263,11 @@ static void test_conv_walk(void **state)
                 operands.w_term = 1;
                 operands.w_channel = o.terms;
             }
-            s->kernels->conv(&operands, &walk);
+            s->kernels->conv(&operands, &prefetch);
             assert_rows(&o);
-            assert_int_equal(walk.at, (uintptr_t)o.x + count * LINE + rows * SKIP);
-            assert_int_equal(walk.left, rows * ROW + LEFT - count);
-            operands.fresh = true;
+            assert_int_equal(prefetch.at, (uintptr_t)o.x + count * LINE + rows * SKIP);
+            assert_int_equal(prefetch.left, rows * ROW + LEFT - count);
+            operands.overwrite = true;
             memset(o.kept, 0xff, n_y); // NaN
             memset(o.y, 0, n_y);
             s->kernels->conv(&plain, NULL);
@@ -440,7 +440,7 @@ static void test_sum(void **state)
 
 static const struct promise promises[] = {
     {"conv", test_conv},           {"conv, same bits", test_conv_splits},
-    {"conv_weight", test_weight},  {"conv_walk", test_conv_walk},
+    {"conv_weight", test_weight},  {"conv_prefetch", test_conv_prefetch},
     {"conv_rows", test_rows},      {"interleave", test_columns},
     {"conv_store", test_store},    {"sum", test_sum},
     {"transpose", test_transpose},

@@ -13,7 +13,7 @@ struct data {
     bool f64;
     enum variant variant;
     size_t taps, step, outputs;
-    struct resample_walk start;
+    struct resample_position start;
     void *rows, *x, *y;
     size_t n_x; // reals, of which `history` are before output 0's sample
     size_t history;
@@ -35,12 +35,12 @@ static struct data data_make(const struct kernel_subject *s, enum variant varian
                      .step = variant == REAL ? 1 : 2,
                      .outputs = OUTPUTS};
     const size_t scalar = scalar_size(d.f64), guard = 64;
-    d.start = (struct resample_walk){.branches = BRANCHES,
-                                     .pitch = pitch_of(&d),
-                                     .taps = taps,
-                                     .branch = random_below(random, BRANCHES),
-                                     .next_branch = STRIDE % BRANCHES,
-                                     .next_sample = STRIDE / BRANCHES};
+    d.start = (struct resample_position){.branches = BRANCHES,
+                                         .pitch = pitch_of(&d),
+                                         .taps = taps,
+                                         .branch = random_below(random, BRANCHES),
+                                         .next_branch = STRIDE % BRANCHES,
+                                         .next_sample = STRIDE / BRANCHES};
     const size_t last = (d.start.branch + (OUTPUTS - 1) * STRIDE) / BRANCHES;
     d.history = guard + d.step * (taps - 1);
     d.n_x = d.history + d.step * (last + 1) + guard;
@@ -72,7 +72,7 @@ static void data_free(struct data *d)
 }
 
 static void run(const struct kernel_subject *s, const struct data *d, void *y, const void *x,
-                const struct resample_walk *at, size_t n)
+                const struct resample_position *at, size_t n)
 {
     if (d->variant == COMPLEX) s->kernels->resample_complex(y, x, d->rows, at, n);
     else s->kernels->resample(y, x, d->rows, at, n, d->step);
@@ -132,7 +132,7 @@ static void split_anywhere_same_bits(void **state)
         for (size_t i = 0, n; i < OUTPUTS; i += n) {
             n = 1 + random_below(&random, OUTPUTS - i);
             const size_t at = d.start.branch + i * STRIDE;
-            struct resample_walk start = d.start;
+            struct resample_position start = d.start;
             start.branch = at % BRANCHES;
             run(s, &d, scalar_at(d.f64, d.y, i * d.step),
                 scalar_at(d.f64, d.x, d.history + d.step * (at / BRANCHES)), &start, n);

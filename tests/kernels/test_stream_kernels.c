@@ -174,9 +174,9 @@ static struct paths_data paths_make(struct random *random, bool f64, bool tame, 
         path_fill(&d, i, random, f64, factor, tame);
     }
     for (size_t k = 0; k < d.terms.sums; k++) {
-        d.terms.fresh[k] = random_below(random, 2);
+        d.terms.overwrite[k] = random_below(random, 2);
         d.y[k] = guarded_alloc((d.end - d.first) * SPECTRUM_LINE_BYTES, 0); // initially NaN
-        for (size_t tile = d.first; tile < d.end && !d.terms.fresh[k]; tile++)
+        for (size_t tile = d.first; tile < d.end && !d.terms.overwrite[k]; tile++)
             tile_fill(random, f64, d.y[k] + (tile - d.first) * SPECTRUM_LINE_BYTES, factor, true);
     }
     return d;
@@ -220,7 +220,7 @@ static struct sum paths_sum(bool f64, const struct paths_data *d, size_t k, size
     const size_t lanes = block_lanes(f64), re = i % lanes, im = re + lanes;
     const bool imaginary = i >= lanes;
     struct sum sum = {0};
-    if (!d->terms.fresh[k])
+    if (!d->terms.overwrite[k])
         sum_product(&sum, scalar_get(f64, d->y[k] + (tile - d->first) * SPECTRUM_LINE_BYTES, i), 1);
     for (size_t l = 0; l < d->n_lines; l++)
         for (size_t p = 0; p < d->line[l].count && k < d->line[l].sums; p++) {
@@ -325,7 +325,7 @@ static void test_paths_splits(void **state)
             struct cmac_terms terms = d.terms;
             void *y[] = {tile_back(alone, d.first)};
             terms.sums = 1, terms.n_more = 0;
-            terms.fresh[0] = d.terms.fresh[k];
+            terms.overwrite[0] = d.terms.overwrite[k];
             size_t n = 0;
             for (size_t i = 0; i < d.n_lines; i++) {
                 if (k >= d.line[i].sums) continue;

@@ -218,7 +218,7 @@ static void add_terms(const struct task *task, ptrdiff_t top, size_t n, ptrdiff_
                                      .newest = (size_t)(BLOCK_MARGIN + top - from),
                                      .multiple = 1,
                                      .sums = n,
-                                     .fresh = {true, true, true, true}};
+                                     .overwrite = {true, true, true, true}};
     struct cmac_path path = task->left;
     path.x = line_at(right, task->first, -BLOCK_MARGIN);
     path.x_pitch = terms.slots;

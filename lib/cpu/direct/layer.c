@@ -122,7 +122,7 @@ static void layer_sum_row(const struct conv_call *call, const struct conv_task *
                                      .terms = pass->in * pass->terms,
                                      .channels = conv_layout_block_width(call->layout, first),
                                      .n = n / lanes * lanes,
-                                     .fresh = true};
+                                     .overwrite = true};
     operands.w_term = operands.channels;
     operands.past_caches = layer_stores_past_caches(call, y, n);
     call->plan->kernels->conv(&operands, NULL);
@@ -179,7 +179,7 @@ static void layer_sum_block(const struct conv_call *call, const struct conv_task
                                                .terms = size_min(n - t, DIRECT.max_terms),
                                                .channels = channels,
                                                .n = positions,
-                                               .fresh = (!kept || in == 0) && t == 0};
+                                               .overwrite = (!kept || in == 0) && t == 0};
         call->plan->kernels->conv(&operands, NULL);
     }
     const struct conv_sums from = {.of = {sums, pass->box.extent, channels, positions},

@@ -109,12 +109,12 @@ void resample_add(const struct partita_filter *filter, const struct resampled *f
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const struct upsampling *up = &shape->up;
-    const struct resample_walk at = {.branches = up->branches,
-                                     .pitch = row_bytes(shape) / shape->scalar_bytes,
-                                     .taps = shape->axis[0].kernel,
-                                     .branch = from->position % up->branches,
-                                     .next_branch = up->stride % up->branches,
-                                     .next_sample = up->stride / up->branches};
+    const struct resample_position at = {.branches = up->branches,
+                                         .pitch = row_bytes(shape) / shape->scalar_bytes,
+                                         .taps = shape->axis[0].kernel,
+                                         .branch = from->position % up->branches,
+                                         .next_branch = up->stride % up->branches,
+                                         .next_sample = up->stride / up->branches};
     const char *x = (const char *)from->x + from->position / up->branches * shape->sample_bytes;
     const void *rows = row_at(filter, from->channel, from->in, 0);
     if (shape->complex_taps) plan->kernels->resample_complex(y, x, rows, &at, n);

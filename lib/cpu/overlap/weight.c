@@ -217,7 +217,8 @@ static void add_term(const struct weight_call *call, char *sums, bool overwrite,
 {
     const struct shape *shape = &call->overlap->shape;
     const size_t bytes = call->overlap->fft->spectrum_bytes;
-    const struct cmac_terms terms = {.slots = 1, .multiple = 1, .sums = 1, .fresh = {overwrite}};
+    const struct cmac_terms terms = {
+        .slots = 1, .multiple = 1, .sums = 1, .overwrite = {overwrite}};
     for (size_t path = 0; path < group_paths(shape); path++) {
         void *sum = sums + path * bytes;
         const struct cmac_path factors = {.x = buffers->inputs + path % shape->group_in * bytes,

@@ -230,7 +230,7 @@ static void add_line_products(const struct task *at, size_t which, size_t out,
     for (size_t k = 0; k < terms->sums; k++) {
         const size_t index = index_in_batch(at->segment, products->index + k);
         y[k] = sum_at(at, which, index, out);
-        terms->fresh[k] = !(begun >> index & 1);
+        terms->overwrite[k] = !(begun >> index & 1);
     }
     for (size_t i = 0; i < terms->n_more; i++) {
         const struct partition_sum *sum = &products->sums[i + 1];
