@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Installs Debian packages by group; says nothing when all are there. Without a name: build (what a whole build uses).
 # Further groups: demo (what tools/demo.sh needs), python (to build and test the package for Python), and beside those of
-# build: test (what the suite compares with), bench (the peers, pictures), ci (second compiler, sanitizers, checks), slow
-# (Debian packages, fuzzers, digits to learn, aarch64 under qemu, the web site).
+# build: test (what the suite compares with), bench (the peers, pictures), ci (second compiler, sanitizers, checks, and a
+# cache with which the package for Python compiles no kernel again), slow (Debian packages, fuzzers, digits to learn,
+# aarch64 under qemu, the web site).
 #   tools/setup.sh [build] [demo] [python] [test] [bench] [ci] [slow]
 set -eu
 
@@ -33,7 +34,7 @@ for group in "$@"; do
             gnuplot-nox fonts-dejavu-core python3-sklearn linux-perf"
         ;;
     ci)
-        packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git universal-ctags
+        packages="$packages ccache clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git universal-ctags
             abigail-tools"
         ;;
     slow)
