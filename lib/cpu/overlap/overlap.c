@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-// The cost of a block beyond its loops: calls, and tables and spectra that memory has pushed out of
-// L1. The difference of the model and of the rows long-10M-x-64 and -1024 of bench_signal.
-static const double BLOCK_SECONDS = 3e-7;
+// The cost of a block beyond its loops (tables and spectra leave L1), in calls of a kernel:
+// the difference of the model and of the rows long-10M-x-64 and -1024 of bench_signal.
+static const double BLOCK_CALLS = 6;
 
 // A smaller size that costs up to this much more than the cheapest is taken.
 static const double SIZE_MARGIN = 1.05;
@@ -101,7 +101,7 @@ static double block_seconds(const struct request *request, size_t n, double move
     // A block that no cache holds goes through memory with every move.
     const bool beyond = overlap_spectrum_bytes(shape, n) > model->shared_bytes / 2;
     if (shape->channels_last) moves += 1; // transposition
-    return BLOCK_SECONDS + channels / 2 * fft +
+    return BLOCK_CALLS * costs->fir_call + channels / 2 * fft +
            (double)shape_path_count(shape) * (double)shape_bins(shape, n) * product +
            channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
 }

@@ -136,7 +136,6 @@ static double work_seconds(const struct request *request, const struct tiles *p,
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const bool transposed = p->product == TILES_TRANSPOSED;
-    const double lines = work->x + work->y;
     const double samples = work->x * moved_samples(p, transposed, false) +
                            work->y * moved_samples(p, transposed, true);
     const double edge =
@@ -148,7 +147,8 @@ static double work_seconds(const struct request *request, const struct tiles *p,
     return work->transforms * costs->fma * TILES.transform +
            work->products * costs->fma * product_factor(p) +
            work->sums * costs->copy * (gradient ? TILES.joined : TILES.sums) +
-           edge * costs->copy * (samples + gw) + TILES.task_seconds * lines / (double)p->lanes / 2;
+           edge * costs->copy * (samples + gw) +
+           TILES.task_calls * costs->fir_call * (work->x + work->y) / (double)p->lanes / 2;
 }
 
 // Seconds of all: those of a group's work, and spectra moved to where they fit.

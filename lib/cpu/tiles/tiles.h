@@ -34,7 +34,7 @@ static const struct {
     size_t near_bytes, far_bytes, min_tasks;
     double transform, product, narrow_gauss, wide, transposed_weight, packed;
     double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, staged,
-        large_row, beyond, sums, joined, task_seconds, filter_copies, panel_copies, far_least,
+        large_row, beyond, sums, joined, task_calls, filter_copies, panel_copies, far_least,
         far_most;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
@@ -74,7 +74,7 @@ static const struct {
     // copies of a scalar; where sums of gw go from registers into a transform, `joined`.
     .sums = 3,
     .joined = 1,
-    .task_seconds = 1e-6, // of a task of transforms; measured
+    .task_calls = 20, // a task of transforms, in calls of a kernel; measured
     // Storing a scalar of a filter, in copies, also in panels, which are longer; measured.
     .filter_copies = 14,
     .panel_copies = 8,
