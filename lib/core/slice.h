@@ -4,14 +4,9 @@
 #define PARTITA_INTERNAL_SLICE_H
 
 #include "base/log.h"
+#include "base/ranges.h"
 
-// The index in the full result, from 0, of the slice's first sample, and the number of its samples;
-// 0 if the slice is empty or malformed.
-struct range {
-    ptrdiff_t first;
-    size_t size;
-};
-
+// Indices in the full result, from 0; size 0 if the slice is empty or malformed.
 struct range slice_resolve(enum partita_op op, size_t n, size_t m,
                            const struct partita_slice *slice);
 

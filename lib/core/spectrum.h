@@ -59,13 +59,10 @@ static inline size_t spectrum_count(const struct partita_spectrum *spectrum)
     return ceil_div(spectrum->n, spectrum->block);
 }
 
-// The samples of a result that are wanted, on the grid of its blocks. Lag 0 is the first sample of
-// block 0. Wanted are `size` samples from `first` on; `block` .. `end` - 1 are the blocks that hold
-// any of them and are not zero.
+// The samples of a result that are wanted, on the grid of its blocks, and the blocks that hold any
+// of them and are not zero. Lag 0 is the first sample of block 0.
 struct spectrum_wanted {
-    ptrdiff_t first;
-    size_t size;
-    ptrdiff_t block, end; // none: end <= block
+    struct range samples, blocks;
 };
 
 // The product of two blocks extends into the next output block, with lags into the previous one.
@@ -77,11 +74,11 @@ static inline struct spectrum_wanted spectrum_wanted(enum partita_op op,
     const bool lags = op == PARTITA_CORRELATE;
     const ptrdiff_t left = (ptrdiff_t)spectrum_count(h), right = (ptrdiff_t)spectrum_count(x);
     const ptrdiff_t low = lags ? -left : 0, high = lags ? right : right + left;
-    const ptrdiff_t first = lags ? range->first - (ptrdiff_t)(h->n - 1) : range->first;
-    const ptrdiff_t block = floor_div(first, x->block);
-    const ptrdiff_t end = floor_div(first + (ptrdiff_t)range->size - 1, x->block) + 1;
-    return (struct spectrum_wanted){first, range->size, block > low ? block : low,
-                                    end < high ? end : high};
+    const struct windows blocks = {0, x->block, x->block};
+    struct range samples = *range;
+    if (lags) samples.first -= (ptrdiff_t)(h->n - 1);
+    return (struct spectrum_wanted){samples,
+                                    range_within(windows_outputs(&blocks, samples), low, high)};
 }
 
 #endif

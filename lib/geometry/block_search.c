@@ -14,18 +14,19 @@
 
 enum { MAX_TAP_BLOCKS = 4096 }; // more products in a row than their rounding errors allow
 
-// As many before the first as there are blocks of the taps.
-struct block_range block_inputs_read(const struct shape *shape, const struct block_layout *layout,
-                                     size_t first, size_t end)
+// Pairs: the blocks that hold samples of x.
+static struct range blocks_of_x(const struct shape *shape, const struct block_layout *layout)
 {
-    const size_t size = shape->axis[0].size;
-    struct block_range range = blocks_inside(layout->trimmed.first, layout->tap_block, size);
-    const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->tap_blocks;
-    ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
-    if (range.first < from) range.first = from;
-    if (behind > (ptrdiff_t)end) behind = (ptrdiff_t)end;
-    range.count = behind > range.first ? (size_t)(behind - range.first) : 0;
-    return range;
+    const struct windows blocks = {layout->trimmed.first, layout->tap_block, layout->tap_block};
+    return windows_outputs(&blocks, (struct range){0, shape->axis[0].size});
+}
+
+// As many before the first as there are blocks of the taps.
+struct range block_inputs_read(const struct shape *shape, const struct block_layout *layout,
+                               size_t first, size_t end)
+{
+    return range_within(blocks_of_x(shape, layout),
+                        (ptrdiff_t)first - (ptrdiff_t)layout->tap_blocks, (ptrdiff_t)end);
 }
 
 size_t block_input_count(const struct shape *shape, const struct block_layout *layout,
@@ -34,11 +35,9 @@ size_t block_input_count(const struct shape *shape, const struct block_layout *l
     if (layout->method == BLOCK_IMPOSED) {
         const struct part_schedule schedule =
             part_schedule_of(shape, layout->tap_block, layout->signal_block);
-        return part_schedule_signals(&schedule).count;
+        return part_schedule_signals(&schedule).size;
     }
-    const size_t size = shape->axis[0].size;
-    const size_t all = blocks_inside(layout->trimmed.first, layout->tap_block, size).count;
-    return size_min(all, size_add(blocks, layout->tap_blocks));
+    return size_min(blocks_of_x(shape, layout).size, size_add(blocks, layout->tap_blocks));
 }
 
 // Predicted relative L2 error. Transforms accumulate errors as everywhere; products are summed up
@@ -178,7 +177,7 @@ static bool layout_imposed(const struct block_device *device, size_t n, struct b
     if (!device->fit(device, layout)) return false;
     const double batch = (double)shape->batch;
     const double paths = (double)shape_path_count(shape);
-    const double signals = (double)part_schedule_signals(&schedule).count;
+    const double signals = (double)part_schedule_signals(&schedule).size;
     const double all = (double)layout->tap_blocks * signals;
     const double intervals = fmin((double)schedule.count * (double)layout->blocks, all);
     const double pairs = batch * paths * all;
@@ -324,8 +323,7 @@ void block_explain(const struct shape *shape, const struct block_layout *layout,
         text_add(text,
                  "  blocks of %zu samples by transforms of %zu: %zu of the taps, %zu of the "
                  "signal -> %zu of the result\n",
-                 layout->tap_block, layout->n, layout->tap_blocks,
-                 blocks_inside(trimmed->first, layout->tap_block, axis->size).count,
+                 layout->tap_block, layout->n, layout->tap_blocks, blocks_of_x(shape, layout).size,
                  layout->blocks);
         if (layout->in_flight < layout->blocks)
             text_add(text, "  %zu blocks of the result at a time, %zu of the signal held\n",

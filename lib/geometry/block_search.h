@@ -64,8 +64,8 @@ bool block_search(const struct block_device *device, struct block_layout *ret, c
                   size_t size);
 
 // Pairs: the blocks of x that output blocks first .. end-1 read.
-struct block_range block_inputs_read(const struct shape *shape, const struct block_layout *layout,
-                                     size_t first, size_t end);
+struct range block_inputs_read(const struct shape *shape, const struct block_layout *layout,
+                               size_t first, size_t end);
 
 // Maximum number of blocks of x that `blocks` blocks of outputs read.
 size_t block_input_count(const struct shape *shape, const struct block_layout *layout,

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "base/sizes.h"
+#include "base/ranges.h"
 
 // The x < n with t * x = 1 modulo n, t and n having no common divisor: Euclid's algorithm, which
 // keeps of each remainder which multiple of t it is.
@@ -39,15 +39,13 @@ struct part_schedule part_schedule_of(const struct shape *shape, size_t taps_par
                                   .end = first + (ptrdiff_t)((axis->out - 1) * axis->stride) + 1};
 }
 
-struct block_range part_schedule_signals(const struct part_schedule *schedule)
+struct range part_schedule_signals(const struct part_schedule *schedule)
 {
+    const struct windows signals = {0, schedule->signal_part, schedule->signal_part};
     const ptrdiff_t low =
         schedule->first - (ptrdiff_t)(schedule->apart + schedule->taps * schedule->taps_part);
-    const size_t first = low > 0 ? (size_t)low / schedule->signal_part : 0;
-    const size_t behind =
-        schedule->end > 0 ? (size_t)(schedule->end - 1) / schedule->signal_part + 1 : 0;
-    const size_t end = size_min(behind, schedule->signals);
-    return (struct block_range){(ptrdiff_t)first, end > first ? end - first : 0};
+    const struct range reached = {low, (size_t)(schedule->end - low)};
+    return range_within(windows_outputs(&signals, reached), 0, (ptrdiff_t)schedule->signals);
 }
 
 // Intervals of division k that end before the first output wanted.

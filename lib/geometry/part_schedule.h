@@ -20,7 +20,7 @@ struct part_schedule part_schedule_of(const struct shape *shape, size_t taps_par
                                       size_t signal_part);
 
 // The parts of the signal that belong to any pair of an interval with wanted outputs.
-struct block_range part_schedule_signals(const struct part_schedule *schedule);
+struct range part_schedule_signals(const struct part_schedule *schedule);
 
 // The intervals of division k that contain wanted outputs, numbered from 0: their number, and the
 // output at which one begins.

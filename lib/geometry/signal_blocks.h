@@ -4,6 +4,7 @@
 #ifndef PARTITA_SIGNAL_BLOCKS_H
 #define PARTITA_SIGNAL_BLOCKS_H
 
+#include "base/ranges.h"
 #include "core/problem.h"
 
 // Along its axis a problem is y[p] = sum over j < span of g[j] * x[causal_first + stride*p - j], a
@@ -22,14 +23,6 @@ struct trimmed {
     size_t outputs; // at full rate, including those that the stride skips
 };
 struct trimmed shape_trim(const struct shape *shape);
-
-// The blocks with samples in [0, size), if block i begins at origin + i*length: the first one and
-// their number.
-struct block_range {
-    ptrdiff_t first;
-    size_t count;
-};
-struct block_range blocks_inside(ptrdiff_t origin, size_t length, size_t size);
 
 // The outputs of the problem that are in the range [from, end) of outputs at full rate.
 struct block_outputs {

@@ -4,18 +4,17 @@
 // (s/g) k of branch j the sample s i + d j + (s d / g)(q + k), which is position q + k of that
 // image and branch.
 #include "tile_grid.h"
-#include "base/sizes.h"
+#include "base/ranges.h"
 
-// Positions of outputs that exist, over all images and branches: the last of the least offset, the
-// first of the greatest.
+// Positions of outputs that exist, over all images and branches.
 static void count_positions(struct tile_axis *axis)
 {
     const struct tile_side *out = &axis->out;
-    const ptrdiff_t greatest = out->base + (ptrdiff_t)(out->image * (axis->images - 1) +
-                                                       out->branch * (axis->branches - 1));
-    const ptrdiff_t end = floor_div((ptrdiff_t)out->size - 1 - out->base, out->step) + 1;
-    axis->first = -floor_div(greatest, out->step);
-    axis->count = end > axis->first ? (size_t)(end - axis->first) : 0;
+    const size_t offsets = out->image * (axis->images - 1) + out->branch * (axis->branches - 1) + 1;
+    const struct windows positions = {out->base, out->step, offsets};
+    const struct range found = windows_outputs(&positions, (struct range){0, out->size});
+    axis->first = found.first;
+    axis->count = found.size;
 }
 
 static bool make_axis(const struct axis *axis, bool backward, struct tile_axis *ret)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/sizes.h"
+#include "base/ranges.h"
 
 // One axis: samples are read as elements `apart` elements apart, and sample i that is written
 // depends on elements first + advance*i + step*j for j < count, those of them that exist.
@@ -29,24 +29,16 @@ static struct line line_of(const struct axis *axis, enum reach_kind kind)
     return (struct line){.read = axis->out, .apart = 1, .written = axis->kernel, .step = 1};
 }
 
-// The elements that a sample depends on.
-struct dependence {
-    ptrdiff_t first;
-    size_t step, count;
-};
-
 static size_t line_elements(const struct line *line)
 {
     return (line->read - 1) * line->apart + 1;
 }
 
 // The outputs whose window has tap i within the samples of x.
-static struct dependence outputs_of_tap(const struct axis *axis, size_t i)
+static struct range outputs_of_tap(const struct axis *axis, size_t i)
 {
-    const ptrdiff_t at = axis->begin + (ptrdiff_t)(axis->dilation * i);
-    const ptrdiff_t first = at < 0 ? -floor_div(at, axis->stride) : 0;
-    const ptrdiff_t last = floor_div((ptrdiff_t)axis->size - 1 - at, axis->stride);
-    return (struct dependence){first, 1, last < first ? 0 : (size_t)(last - first) + 1};
+    const struct windows tap = {axis->begin + (ptrdiff_t)(axis->dilation * i), axis->stride, 1};
+    return windows_outputs(&tap, (struct range){0, axis->size});
 }
 
 // Memory of a reach: counts of the longest line, and marks of two planes between axes.
@@ -83,15 +75,17 @@ static void count_marks(const struct line *line, const unsigned char *from, size
     for (size_t i = step; i < elements; i++) counts[i] += counts[i - step];
 }
 
-static bool any_marked(const struct dependence *d, const uint32_t *counts, size_t elements)
+// Of the elements first + step*i, i < count.
+static bool any_marked(const struct line *line, ptrdiff_t first, size_t count,
+                       const uint32_t *counts)
 {
-    const ptrdiff_t step = (ptrdiff_t)d->step;
-    const ptrdiff_t begin = d->first < 0 ? -floor_div(d->first, d->step) : 0;
-    const ptrdiff_t behind = floor_div((ptrdiff_t)elements - 1 - d->first, d->step) + 1;
-    const ptrdiff_t end = behind < (ptrdiff_t)d->count ? behind : (ptrdiff_t)d->count;
-    if (begin >= end) return false;
-    const ptrdiff_t low = d->first + begin * step, high = d->first + (end - 1) * step;
-    return counts[high] != (low >= step ? counts[low - step] : 0);
+    const struct windows steps = {first, line->step, 1};
+    const struct range all = windows_outputs(&steps, (struct range){0, line_elements(line)});
+    const struct range found = range_within(all, 0, (ptrdiff_t)count);
+    if (!found.size) return false;
+    const struct range read = windows_inputs(&steps, found);
+    const ptrdiff_t before = read.first - (ptrdiff_t)line->step;
+    return counts[range_end(read) - 1] != (before >= 0 ? counts[before] : 0);
 }
 
 // One axis: `outer` times lines of samples that are `inner` apart.
@@ -104,12 +98,10 @@ static void spread_axis(const struct reach *reach, int a, size_t outer, size_t i
         for (size_t i = 0; i < inner; i++) {
             count_marks(&line, from + o * line.read * inner + i, inner, line.step, reach->memory);
             for (size_t k = 0; k < line.written; k++) {
-                const ptrdiff_t first = line.first + (ptrdiff_t)(line.advance * k);
-                const struct dependence d = reach->kind == REACH_GY_TO_TAPS
-                                                ? outputs_of_tap(axis, k)
-                                                : (struct dependence){first, line.step, line.count};
+                struct range read = {line.first + (ptrdiff_t)(line.advance * k), line.count};
+                if (reach->kind == REACH_GY_TO_TAPS) read = outputs_of_tap(axis, k);
                 to[(o * line.written + k) * inner + i] =
-                    any_marked(&d, reach->memory, line_elements(&line));
+                    any_marked(&line, read.first, read.size, reach->memory);
             }
         }
 }

@@ -126,15 +126,15 @@ static void describe_chooser(const struct partita_plan *plan, struct text *text)
 // The arrays of one part: of a batch, of taps, of rows.
 static void describe_micro_batch(const struct partita_plan *plan, struct text *text)
 {
-    const struct shape *whole = &plan->shape, *part = &plan->micro_batch->shape;
+    const struct axis *whole = plan->shape.axis, *part = plan->micro_batch->shape.axis;
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
-    const size_t n = data ? part->axis[0].size : part->axis[0].out;
     text_add(text, "  arrays in the host's memory: ");
-    if (part->axis[0].kernel < whole->axis[0].kernel)
-        text_add(text, "%zu taps at a time\n", part->axis[0].kernel);
-    else if (n < (data ? whole->axis[0].size : whole->axis[0].out))
-        text_add(text, "%zu samples of each line of %s at a time\n", n, data ? "x" : "y");
-    else text_add(text, "%zu items of the batch at a time\n", part->batch);
+    if (part->kernel < whole->kernel) text_add(text, "%zu taps at a time\n", part->kernel);
+    else if (part->size == whole->size && part->out == whole->out)
+        text_add(text, "%zu items of the batch at a time\n", plan->micro_batch->shape.batch);
+    else
+        text_add(text, "%zu samples of each line of %s at a time\n", data ? part->size : part->out,
+                 data ? "x" : "y");
 }
 
 static void describe_unbounded(const struct partita_plan *plan, struct text *text)

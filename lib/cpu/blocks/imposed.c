@@ -21,7 +21,7 @@ void imposed_sizes(const struct partita_plan *plan, struct block_layout *layout)
     const struct part_schedule schedule = imposed_schedule(plan);
     const struct fft *fft = blocks_of(plan)->fft;
     const size_t spectra =
-        size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&schedule).count);
+        size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&schedule).size);
     layout->worker = blocks_buffers_bytes(plan);
     layout->shared = fft ? size_mul(spectra, fft->spectrum_bytes) : 0;
 }
@@ -33,7 +33,7 @@ struct imposed_call {
     char *y;       // of the output channel
     size_t output, division;
     struct part_schedule schedule;
-    struct block_range signals;
+    struct range signals;
     char *workspace; // begins with the spectra [group_in][signals]
 };
 
@@ -58,8 +58,8 @@ static void imposed_transform_signal(void *context, size_t task, int worker)
     const struct fft *fft = blocks_of(call->plan)->fft;
     const struct blocks_buffers buffers =
         blocks_worker_buffers(call->plan, call->workspace, worker);
-    const size_t index = (size_t)call->signals.first + task % call->signals.count;
-    load_signal(call, task / call->signals.count, index, buffers.samples, 0, fft->n);
+    const size_t index = (size_t)call->signals.first + task % call->signals.size;
+    load_signal(call, task / call->signals.size, index, buffers.samples, 0, fft->n);
     fft_forward(fft, call->workspace + task * fft->spectrum_bytes, buffers.samples,
                 buffers.scratch);
 }
@@ -87,10 +87,10 @@ static char *sum_by_transform(const struct imposed_call *call,
         for (size_t i = 0; i < pairs->count; i++) {
             const size_t signal =
                 pairs->signal - i * pairs->signal_step - (size_t)call->signals.first;
-            const char *x = call->workspace + (c * call->signals.count + signal) * bytes;
+            const char *x = call->workspace + (c * call->signals.size + signal) * bytes;
             const char *h = taps_at(call, c, pairs->taps + i * pairs->taps_step);
             const bool overwrite = i % MAX_TERMS == 0;
-            assert(signal < call->signals.count);
+            assert(signal < call->signals.size);
             kernels->cmac(overwrite ? row : spare, x, lines, h, lines, 1, lines);
             if (!overwrite) kernels->add(row, spare, scalars);
             if ((i + 1) % MAX_TERMS == 0 || i + 1 == pairs->count) kernels->add(sum, row, scalars);
@@ -135,13 +135,12 @@ static void add_interval(void *context, size_t task, int worker)
         blocks_worker_buffers(call->plan, call->workspace, worker);
     const char *samples = blocks_layout(call->plan)->n ? sum_by_transform(call, &pairs, &buffers)
                                                        : sum_in_time(call, &pairs, &buffers);
-    const ptrdiff_t from = (ptrdiff_t)begin, end = from + (ptrdiff_t)schedule->apart - 1;
-    const ptrdiff_t first = from > schedule->first ? from : schedule->first;
-    const ptrdiff_t behind = end < schedule->end ? end : schedule->end;
-    assert(first < behind);
-    call->plan->kernels->add(call->y + (size_t)(first - schedule->first) * bytes,
-                             samples + (size_t)(first - from) * bytes,
-                             (size_t)(behind - first) * bytes / shape->scalar_bytes);
+    const struct range interval = {(ptrdiff_t)begin, schedule->apart - 1};
+    const struct range wanted = range_within(interval, schedule->first, schedule->end);
+    assert(wanted.size > 0);
+    call->plan->kernels->add(call->y + (size_t)(wanted.first - schedule->first) * bytes,
+                             samples + (size_t)(wanted.first - interval.first) * bytes,
+                             wanted.size * bytes / shape->scalar_bytes);
 }
 
 void imposed_run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -156,7 +155,7 @@ void imposed_run(const struct partita_plan *plan, const struct partita_filter *f
         const size_t in = at * shape->group_in, out = at * shape->group_out;
         call.x = (const char *)operands->from[0] + in * axis->size * shape->sample_bytes;
         if (blocks_layout(plan)->n)
-            thread_loop(plan->threads, shape->group_in * call.signals.count,
+            thread_loop(plan->threads, shape->group_in * call.signals.size,
                         imposed_transform_signal, &call);
         for (size_t k = 0; k < shape->group_out; k++) {
             call.output = at % shape->groups * shape->group_out + k;

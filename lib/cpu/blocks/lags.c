@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/sizes.h"
+#include "base/ranges.h"
 #include "blocks.h"
 #include "cpu/conv/split_k.h"
 #include "geometry/samples.h"
@@ -22,14 +22,15 @@ void lags_sizes(const struct partita_plan *plan, struct block_layout *layout)
     layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * blocks_of(plan)->fft->spectrum_bytes;
 }
 
-// One window of outputs of one channel: the sum over `count` blocks of each input of the group,
-// those that read any of the signal.
+// One window of outputs of one channel: the sum over the blocks of each input of the group that
+// read any of the signal.
 struct window {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
     const char *taps; // without a filter
     const char *x;    // of the group's first channel
-    size_t first_path, first_block, count;
+    size_t first_path;
+    struct range blocks;
     ptrdiff_t base;       // where the samples that block 0 reads begin
     size_t chunk, chunks; // elements of a chunk; all chunks
     size_t first_chunk;   // of those at hand
@@ -61,8 +62,8 @@ static void lags_sum_group(const struct window *window, size_t at, size_t count,
 {
     const struct partita_plan *plan = window->plan;
     const struct block_layout *layout = blocks_layout(plan);
-    const size_t channel = at / window->count, path = window->first_path + channel;
-    const size_t block = window->first_block + at % window->count;
+    const size_t channel = at / window->blocks.size, path = window->first_path + channel;
+    const size_t block = (size_t)window->blocks.first + at % window->blocks.size;
     const size_t bytes = window->bytes, lines = blocks_of(plan)->fft->lines;
     char *signal = buffers->spectra, *transformed = signal + LAGS_GROUP * bytes;
     const char *taps = transformed;
@@ -87,12 +88,12 @@ static void lags_sum_chunk(void *context, size_t task, int worker)
     const struct partita_plan *plan = window->plan;
     const struct blocks_buffers buffers = blocks_worker_buffers(plan, window->workspace, worker);
     char *spare = buffers.spectra + 2 * LAGS_GROUP * window->bytes;
-    const size_t all = blocks_shape(plan)->group_in * window->count;
+    const size_t all = blocks_shape(plan)->group_in * window->blocks.size;
     const size_t first = (window->first_chunk + task) * window->chunk;
     const size_t end = size_min(all, first + window->chunk);
     char *sum = window->sums + task * window->bytes;
     for (size_t at = first, n; at < end; at += n) {
-        const size_t rest_of_channel = window->count - at % window->count;
+        const size_t rest_of_channel = window->blocks.size - at % window->blocks.size;
         n = size_min(size_min(rest_of_channel, LAGS_GROUP), end - at);
         lags_sum_group(window, at, n, at == first ? sum : spare, &buffers);
         if (at > first) plan->kernels->add(sum, spare, window->reals);
@@ -134,13 +135,11 @@ static void sum_window(struct window *window)
 static void find_blocks(struct window *window)
 {
     const struct block_layout *layout = blocks_layout(window->plan);
-    const ptrdiff_t size = (ptrdiff_t)blocks_shape(window->plan)->axis[0].size;
-    ptrdiff_t first = floor_div(window->base - size, layout->tap_block) + 1;
-    ptrdiff_t last = floor_div(window->base + (ptrdiff_t)layout->n - 1, layout->tap_block);
-    if (first < 0) first = 0;
-    if (last > (ptrdiff_t)layout->tap_blocks - 1) last = (ptrdiff_t)layout->tap_blocks - 1;
-    window->first_block = (size_t)first;
-    window->count = last < first ? 0 : (size_t)(last - first) + 1;
+    const size_t size = blocks_shape(window->plan)->axis[0].size;
+    const struct windows blocks = {0, layout->tap_block, 1};
+    const struct range reading = {window->base - (ptrdiff_t)size + 1, size + layout->n - 1};
+    window->blocks =
+        range_within(windows_outputs(&blocks, reading), 0, (ptrdiff_t)layout->tap_blocks);
 }
 
 static void run_window(struct window *window, size_t block, char *y)
@@ -155,7 +154,7 @@ static void run_window(struct window *window, size_t block, char *y)
     if (!out.count) return;
     window->base = layout->trimmed.first + (ptrdiff_t)begin - (ptrdiff_t)before;
     find_blocks(window);
-    const size_t all = window->count * shape->group_in, each = ceil_div(all, LAGS_CHUNKS);
+    const size_t all = window->blocks.size * shape->group_in, each = ceil_div(all, LAGS_CHUNKS);
     window->chunk = size_max(size_min(each, MAX_CHUNK), 1);
     window->chunks = ceil_div(all, window->chunk);
     sum_window(window);

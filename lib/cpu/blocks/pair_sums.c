@@ -164,7 +164,7 @@ size_t pair_sums_bytes(size_t left_count)
 static size_t lines_of_task(const struct pair_sums *sums)
 {
     const size_t line =
-        (sums->left.count + sums->right_count + sums->count + 1) * SPECTRUM_LINE_BYTES;
+        (sums->left.count + sums->right_blocks.size + sums->count + 1) * SPECTRUM_LINE_BYTES;
     const size_t lines = TASK_BYTES / line;
     return lines ? size_min(lines, TASK_LINES) : 1;
 }
@@ -232,8 +232,9 @@ static void sum_blocks(const struct task *task, ptrdiff_t q, size_t i, size_t n)
 {
     const struct pair_sums *sums = task->sums;
     const struct kernels *kernels = sums->transform->kernels;
-    const ptrdiff_t n_left = (ptrdiff_t)sums->left.count, n_right = (ptrdiff_t)sums->right_count;
-    const ptrdiff_t top = q - sums->right_first + (sums->lags ? n_left - 1 : 0);
+    const ptrdiff_t n_left = (ptrdiff_t)sums->left.count;
+    const ptrdiff_t n_right = (ptrdiff_t)sums->right_blocks.size;
+    const ptrdiff_t top = q - sums->right_blocks.first + (sums->lags ? n_left - 1 : 0);
     // All terms of any of the sums; a term of only some of them meets zeros in the others.
     const ptrdiff_t from = top < n_right ? 0 : top - n_right + 1;
     const ptrdiff_t end = top + (ptrdiff_t)n < n_left ? top + (ptrdiff_t)n : n_left;

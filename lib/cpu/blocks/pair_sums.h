@@ -7,6 +7,7 @@
 #ifndef PARTITA_PAIR_SUMS_H
 #define PARTITA_PAIR_SUMS_H
 
+#include "base/ranges.h"
 #include "base/thread.h"
 #include "fft/fft.h"
 #include "kernels/kernels.h"
@@ -89,8 +90,7 @@ void block_spectra_shift(const struct block_transform *transform,
 struct pair_sums {
     const struct block_transform *transform;
     struct block_spectra left, right;
-    ptrdiff_t right_first; // index of the block of right's first spectrum,
-    size_t right_count;    // and number of right's spectra
+    struct range right_blocks; // those of right's spectra
     bool lags;
     ptrdiff_t first; // output blocks first .. first + count - 1
     size_t count;

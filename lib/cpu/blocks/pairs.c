@@ -21,8 +21,8 @@ struct pairs {
     char *taps; // spectra of the filter's paths [out][in of group], or of the group's gy
     char *y;    // first output of the channels that are finished, or of the group's gradient
     char *out;  // sums of one channel, or of the paths [out][in]
-    size_t first, count;      // output blocks in flight
-    struct block_range range; // of the signal that they read
+    size_t first, count; // output blocks in flight
+    struct range range;  // of the signal that they read
     struct pair_sums sums;
 };
 
@@ -42,7 +42,7 @@ static size_t pairs_layout_shared(const struct partita_plan *plan, char *base, s
                           .weight = plan->direction == PARTITA_BACKWARD_WEIGHT,
                           .transform = blocks_transform(plan)};
     const size_t lines = ret->transform.lines;
-    const size_t held = ret->weight ? block_inputs_read(shape, layout, 0, layout->blocks).count
+    const size_t held = ret->weight ? block_inputs_read(shape, layout, 0, layout->blocks).size
                                     : block_input_count(shape, layout, layout->in_flight);
     char *inputs = arena_take(&arena, size_mul(shape->group_in, block_spectra_bytes(lines, held)));
     ret->inputs.spectra = (struct block_spectra){inputs, held};
@@ -89,11 +89,10 @@ static void next_inputs(struct pairs *call)
     const struct block_layout *layout = blocks_layout(plan);
     const struct shape *shape = blocks_shape(plan);
     const size_t end_block = call->first + call->count, channels = shape->group_in;
-    const struct block_range next = block_inputs_read(shape, layout, call->first, end_block);
-    const struct block_range last = call->range;
-    const ptrdiff_t end = last.first + (ptrdiff_t)last.count;
-    const size_t kept = end > next.first ? (size_t)(end - next.first) : 0;
-    assert(next.count <= call->inputs.spectra.count && kept <= next.count);
+    const struct range next = block_inputs_read(shape, layout, call->first, end_block);
+    const struct range last = call->range;
+    const size_t kept = range_within(last, next.first, PTRDIFF_MAX).size;
+    assert(next.size <= call->inputs.spectra.count && kept <= next.size);
     for (size_t c = 0; kept && c < channels; c++) {
         const struct block_spectra spectra = block_inputs_spectra(&call->inputs, c);
         block_spectra_shift(&call->transform, &spectra, (size_t)(next.first - last.first), kept,
@@ -102,14 +101,13 @@ static void next_inputs(struct pairs *call)
     call->range = next;
     call->inputs.first = layout->trimmed.first + next.first * (ptrdiff_t)layout->tap_block;
     call->inputs.from = kept;
-    call->inputs.end = next.count;
+    call->inputs.end = next.size;
     block_inputs_forward(&call->inputs, channels, plan->threads);
     // Between the signal's ends no sum reaches beyond these blocks.
-    const bool inside =
-        call->first > 0 && next.first + (ptrdiff_t)next.count >= (ptrdiff_t)end_block;
+    const bool inside = call->first > 0 && range_end(next) >= (ptrdiff_t)end_block;
     for (size_t c = 0; !inside && c < channels; c++) {
         const struct block_spectra spectra = block_inputs_spectra(&call->inputs, c);
-        block_spectra_margins(&call->transform, &spectra, next.count, plan->threads);
+        block_spectra_margins(&call->transform, &spectra, next.size, plan->threads);
     }
 }
 
@@ -122,8 +120,7 @@ static void add_products(struct pairs *call, size_t in, size_t taps, char *out, 
         .transform = &call->transform,
         .left = blocks_taps_spectra(call->plan, call->taps, taps),
         .right = block_inputs_spectra(&call->inputs, in),
-        .right_first = call->range.first,
-        .right_count = call->range.count,
+        .right_blocks = call->range,
         .first = (ptrdiff_t)call->first,
         .count = call->count,
         .out = out,
@@ -210,7 +207,7 @@ void pairs_run(const struct partita_plan *plan, const struct partita_filter *fil
         const size_t out = (item * shape->groups + group) * shape->group_out;
         call.inputs.x = (const char *)operands->from[0] + in * axis->size * bytes;
         if (call.weight) call.gy = (const char *)operands->from[1] + out * axis->kernel * bytes;
-        call.range = (struct block_range){PTRDIFF_MIN, 0};
+        call.range = (struct range){PTRDIFF_MIN, 0};
         for (call.first = 0; call.first < layout->blocks; call.first += layout->in_flight) {
             call.count = size_min(layout->blocks - call.first, layout->in_flight);
             next_inputs(&call);

@@ -94,18 +94,17 @@ static void spectra_finish_block(void *context, size_t task, int worker)
     const struct multiplying *call = context;
     const struct block_transform *transform = call->transform;
     const size_t bytes = transform->sample_bytes;
-    const ptrdiff_t length = (ptrdiff_t)transform->length, first = call->wanted.first;
-    const ptrdiff_t begin = (call->sums.first + (ptrdiff_t)task) * length, end = begin + length;
-    const ptrdiff_t behind = first + (ptrdiff_t)call->wanted.size;
-    const ptrdiff_t from = begin > first ? begin : first, to = end < behind ? end : behind;
+    const ptrdiff_t begin = (call->sums.first + (ptrdiff_t)task) * (ptrdiff_t)transform->length;
+    const struct range block = {begin, transform->length}, samples = call->wanted.samples;
+    const struct range wanted = range_within(block, samples.first, range_end(samples));
     struct block_buffers buffers =
         block_buffers_of(transform, call->work + (size_t)worker * block_buffers_bytes(transform));
-    assert(from < to);
+    assert(wanted.size > 0);
     block_inverse(transform, buffers.samples, pair_sums_out(&call->sums, task), &buffers);
-    transform->kernels->scale(call->y + (size_t)(from - first) * bytes,
-                              buffers.samples + (size_t)(from - begin) * bytes,
+    transform->kernels->scale(call->y + (size_t)(wanted.first - samples.first) * bytes,
+                              buffers.samples + (size_t)(wanted.first - begin) * bytes,
                               1 / transform->fft->gain,
-                              (size_t)(to - from) * (bytes / (transform->kernels->f64 ? 8 : 4)));
+                              wanted.size * (bytes / (transform->kernels->f64 ? 8 : 4)));
 }
 
 static void layout_multiplying(struct multiplying *call, size_t in_flight, size_t threads,
@@ -134,7 +133,7 @@ static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
                                .sums = {.transform = transform,
                                         .left = left,
                                         .right = state->spectra,
-                                        .right_count = state->spectra.count,
+                                        .right_blocks = {0, state->spectra.count},
                                         .lags = op == PARTITA_CORRELATE,
                                         .gather = true}};
     struct arena arena = {0};
@@ -142,10 +141,9 @@ static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
     if (!arena_reserve(&arena, &x->allocator)) return PARTITA_ERR_NOMEM;
     layout_multiplying(&call, in_flight, (size_t)x->threads, &arena);
     memset(y, 0, range->size * transform->sample_bytes);
-    for (ptrdiff_t block = call.wanted.block; block < call.wanted.end;
-         block += (ptrdiff_t)call.sums.count) {
-        call.sums.first = block;
-        call.sums.count = size_min((size_t)(call.wanted.end - block), in_flight);
+    for (size_t at = 0; at < call.wanted.blocks.size; at += call.sums.count) {
+        call.sums.first = call.wanted.blocks.first + (ptrdiff_t)at;
+        call.sums.count = size_min(call.wanted.blocks.size - at, in_flight);
         pair_sums_run(&call.sums, x->threads);
         thread_loop(x->threads, call.sums.count, spectra_finish_block, &call);
     }

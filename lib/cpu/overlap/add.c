@@ -20,12 +20,11 @@ struct add_chunks {
 static struct add_chunks add_chunks_of(const struct shape *shape, size_t hop)
 {
     const struct axis *axis = &shape->axis[0];
-    const ptrdiff_t begin = causal_first(axis);
-    const ptrdiff_t end = begin + (ptrdiff_t)((axis->out - 1) * axis->stride);
-    const ptrdiff_t reach = begin - (ptrdiff_t)(hop + axis->span - 2);
-    struct add_chunks chunks = {.first = reach > 0 ? ceil_div((size_t)reach, hop) : 0};
-    const size_t last = end < 0 ? 0 : size_min((axis->size - 1) / hop, (size_t)end / hop);
-    chunks.blocks = end < 0 || last < chunks.first ? 0 : last - chunks.first + 1;
+    const struct windows results = {0, hop, hop + axis->span - 1};
+    const struct range wanted = {causal_first(axis), (axis->out - 1) * axis->stride + 1};
+    const struct range blocks =
+        range_within(windows_outputs(&results, wanted), 0, (ptrdiff_t)ceil_div(axis->size, hop));
+    struct add_chunks chunks = {.first = (size_t)blocks.first, .blocks = blocks.size};
     // The overlap at the end of a chunk is at most an eighth of it.
     chunks.length = 8 * (axis->span - 1) / hop + 8;
     chunks.count = ceil_div(chunks.blocks, chunks.length);
@@ -82,14 +81,14 @@ static void put_outputs(const struct partita_plan *plan, char *y, size_t q, cons
     const struct axis *axis = &shape->axis[0];
     const size_t bytes = shape->sample_bytes, stride = axis->stride;
     const size_t reals = shape->complex_signal ? 2 : 1;
-    // Position of samples[0] among full-rate outputs; those before the first are left out.
-    const ptrdiff_t from = (ptrdiff_t)q - causal_first(axis);
-    const size_t before = from < 0 ? size_min((size_t)-from, n) : 0;
-    const size_t first = from < 0 ? 0 : (size_t)from;
-    const struct block_outputs out = block_outputs(axis, first, first + n - before);
+    // Positions among full-rate outputs; those before the first are left out.
+    const struct range all = {(ptrdiff_t)q - causal_first(axis), n};
+    const struct range kept = range_within(all, 0, PTRDIFF_MAX);
+    const struct block_outputs out =
+        block_outputs(axis, (size_t)kept.first, (size_t)kept.first + kept.size);
     if (!out.count) return;
     y += out.first * bytes;
-    samples += (before + out.skip) * bytes;
+    samples += ((size_t)(kept.first - all.first) + out.skip) * bytes;
     if (!add) samples_copy(y, 1, samples, stride, out.count, bytes);
     else if (stride == 1) plan->kernels->add(y, samples, out.count * reals);
     else

@@ -47,17 +47,17 @@ static enum partita_status cuda_blocks_run_units(const struct cuda_blocks_call *
     const struct block_layout *layout = &call->blocks->layout;
     const struct part_schedule divisions =
         part_schedule_of(shape, layout->tap_block, layout->signal_block);
-    const struct block_range signals = part_schedule_signals(&divisions);
+    const struct range signals = part_schedule_signals(&divisions);
     const char *x = (const char *)call->operands->from[0] +
                     unit * shape->group_in * shape->axis[0].size * shape->sample_bytes;
     struct cuda_windows windows = cuda_blocks_x(plan);
-    windows.count = (int64_t)signals.count;
+    windows.count = (int64_t)signals.size;
     windows.hop = windows.length = (int64_t)divisions.signal_part;
     windows.first = signals.first * windows.hop;
     struct cuda_pairs pairs = cuda_blocks_rows(call, unit, units);
     pairs.left = call->taps, pairs.left_count = (int64_t)divisions.taps;
     pairs.right = call->inputs, pairs.right_first = signals.first;
-    pairs.right_count = (int64_t)signals.count;
+    pairs.right_count = (int64_t)signals.size;
     pairs.out = call->sums;
     struct cuda_sink sink = cuda_blocks_sink(plan, call->operands->to, unit * shape->group_out,
                                              (size_t)pairs.rows, NULL);

@@ -52,13 +52,13 @@ static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct
     const struct block_layout *layout = &blocks->layout;
     const struct shape *shape = &blocks->shape;
     const size_t first = (size_t)pairs->first, end = first + (size_t)pairs->count;
-    const struct block_range range = block_inputs_read(&blocks->shape, &blocks->layout, first, end);
+    const struct range range = block_inputs_read(&blocks->shape, &blocks->layout, first, end);
     struct cuda_windows inputs = cuda_blocks_x(plan);
     set_windows(&inputs, layout, layout->trimmed.first + range.first * (ptrdiff_t)layout->tap_block,
-                range.count);
+                range.size);
     pairs->left = call->taps, pairs->left_count = (int64_t)layout->tap_blocks;
     pairs->right = call->inputs, pairs->right_first = range.first;
-    pairs->right_count = (int64_t)range.count;
+    pairs->right_count = (int64_t)range.size;
     pairs->out = call->sums;
     pairs->per_thread = (int64_t)cuda_blocks_per_thread((size_t)(params->points * params->planes),
                                                         (size_t)pairs->rows, (size_t)pairs->count);

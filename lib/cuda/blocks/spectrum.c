@@ -158,8 +158,7 @@ static size_t choose_blocks(const struct partita_spectrum *x, const struct spect
     const size_t block = block_bytes(&cuda_spectrum_state(x)->fft, 1, 1);
     const size_t limit = x->workspace_limit, min = limit ? 1 : MIN_BLOCKS;
     const size_t fitting = (limit ? limit : SUM_BYTES) / block;
-    const size_t all = wanted->end > wanted->block ? (size_t)(wanted->end - wanted->block) : 1;
-    return size_min(all, size_max(fitting, min));
+    return size_min(size_max(wanted->blocks.size, 1), size_max(fitting, min));
 }
 
 static enum partita_status multiply_blocks(const struct product *product, ptrdiff_t block,
@@ -168,7 +167,8 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
     const struct partita_spectrum *x = product->x;
     const struct cuda_spectrum *state = cuda_spectrum_state(x);
     const struct cuda_fft_params *params = &state->fft.params;
-    const int64_t left = (int64_t)spectrum_count(product->h), size = (int64_t)product->wanted.size;
+    const int64_t left = (int64_t)spectrum_count(product->h),
+                  size = (int64_t)product->wanted.samples.size;
     const struct cuda_pairs pairs = {
         .rows = 1,
         .left_rows = {.n = {1, 1, 1}},
@@ -191,7 +191,7 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
                                    .end = size,
                                    .channels = 1,
                                    .complex_samples = state->plan.shape.complex_signal};
-    const ptrdiff_t position = block * (ptrdiff_t)x->block - product->wanted.first;
+    const ptrdiff_t position = block * (ptrdiff_t)x->block - product->wanted.samples.first;
     const enum partita_status status = CU(&state->plan, cuda_launch_pairs(params, &pairs));
     if (status != PARTITA_OK) return status;
     return cuda_blocks_back(&state->plan, &state->fft, &sink, product->sums, position, count);
@@ -202,8 +202,8 @@ static enum partita_status clear_rest(const struct product *product)
 {
     const struct spectrum_wanted *wanted = &product->wanted;
     const ptrdiff_t block = (ptrdiff_t)product->x->block;
-    if (wanted->block * block <= wanted->first &&
-        wanted->end * block >= wanted->first + (ptrdiff_t)wanted->size)
+    if (wanted->blocks.first * block <= wanted->samples.first &&
+        range_end(wanted->blocks) * block >= range_end(wanted->samples))
         return PARTITA_OK;
     return CU(product->call.plan,
               cudaMemsetAsync(product->call.to, 0, product->call.to_bytes, cuda_thread()->stream));
@@ -228,10 +228,9 @@ static enum partita_status queue_product(struct product *product)
     if (status == PARTITA_OK && product->lags)
         status = CU(&state->plan, cuda_launch_mirrored(&state->fft.params, product->left,
                                                        template->blocks, (int64_t)left));
-    for (ptrdiff_t at = wanted->block; at < wanted->end && status == PARTITA_OK;
-         at += (ptrdiff_t)product->at_once)
-        status =
-            multiply_blocks(product, at, size_min(product->at_once, (size_t)(wanted->end - at)));
+    for (size_t at = 0; at < wanted->blocks.size && status == PARTITA_OK; at += product->at_once)
+        status = multiply_blocks(product, wanted->blocks.first + (ptrdiff_t)at,
+                                 size_min(product->at_once, wanted->blocks.size - at));
     cuda_fft_end(&state->fft);
     return status;
 }

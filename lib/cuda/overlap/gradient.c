@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "base/sizes.h"
+#include "base/ranges.h"
 #include "cuda/device/filter.h"
 #include "spectral.h"
 
@@ -94,12 +94,6 @@ struct counted {
     double transforms, products, longest; // longest: products of one sum
 };
 
-static int64_t clamp_block(int64_t block, int64_t min, int64_t max)
-{
-    const int64_t low = block > min ? block : min;
-    return low < max ? low : max;
-}
-
 static struct counted count(const struct cuda_lags *gradient, int sums)
 {
     struct counted ret = {0};
@@ -110,12 +104,12 @@ static struct counted count(const struct cuda_lags *gradient, int sums)
         // Blocks whose windows hold samples of x for any sum of the job.
         const int64_t begin = x->first + j * sums * gradient->chunk;
         const int64_t reach = x->length + (sums - 1) * gradient->chunk;
-        const int64_t first = clamp_block(floor_div(-reach - begin, hop) + 1, 0, gradient->w.count);
-        const int64_t end =
-            clamp_block(floor_div(x->size - 1 - begin, hop) + 1, first, gradient->w.count);
-        const double blocks = (double)(end - first);
+        const struct windows windows = {begin, hop, (size_t)reach};
+        const struct range all = windows_outputs(&windows, (struct range){0, (size_t)x->size});
+        const struct range found = range_within(all, 0, gradient->w.count);
+        const double blocks = (double)found.size;
         // Of two sums the first block's window comes besides.
-        const int64_t window = begin + first * gradient->w.hop;
+        const int64_t window = begin + found.first * gradient->w.hop;
         const bool more = sums == 2 && window > -gradient->x.length && window < gradient->x.size;
         ret.transforms += batch * (2 * blocks + more);
         ret.products += batch * sums * blocks;
