@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "base/sizes.h"
+#include "base/ranges.h"
 #include "bounded_call.h"
 #include "filter.h"
 #include "geometry/signal_blocks.h"
@@ -23,52 +23,12 @@ static enum dimension dimension_of(const struct partita_plan *plan)
 {
     const struct axis *whole = &plan->shape.axis[0], *part = &plan->micro_batch->shape.axis[0];
     if (part->kernel < whole->kernel) return BY_TAPS;
-    const bool data = plan->direction == PARTITA_BACKWARD_DATA;
-    const bool shorter = data ? part->size < whole->size : part->out < whole->out;
-    return shorter ? BY_ROWS : BY_BATCH;
+    return part->size == whole->size && part->out == whole->out ? BY_BATCH : BY_ROWS;
 }
 
 bool cuda_micro_batches_of_taps(const struct partita_plan *plan)
 {
     return plan->micro_batch && dimension_of(plan) == BY_TAPS;
-}
-
-// The first output that backward data's first input is read by, were there outputs on either side.
-static ptrdiff_t first_output_seen(const struct axis *axis)
-{
-    return -floor_div(axis->begin + (ptrdiff_t)axis->span - 1, axis->stride);
-}
-
-// The problem of n steps: items; taps; outputs with all inputs that they read; of backward data
-// `stride` times as many inputs, with all outputs that read them.
-static struct shape shape_of_steps(const struct partita_plan *plan, enum dimension by, size_t n)
-{
-    struct shape shape = plan->shape;
-    struct axis *axis = &shape.axis[0];
-    if (by == BY_BATCH) {
-        shape.batch = n;
-        return shape;
-    }
-    if (by == BY_ROWS) shape.batch = 1;
-    if (by == BY_ROWS && plan->direction == PARTITA_BACKWARD_DATA) {
-        axis->size = n * axis->stride;
-        axis->begin += (ptrdiff_t)axis->stride * first_output_seen(axis);
-        axis->out = (size_t)floor_div((ptrdiff_t)axis->size - 1 - axis->begin, axis->stride) + 1;
-        return shape;
-    }
-    if (by == BY_ROWS) axis->out = n;
-    else axis->kernel = n, axis->span = (n - 1) * axis->dilation + 1;
-    axis->begin = 0;
-    axis->size = (axis->out - 1) * axis->stride + axis->span;
-    return shape;
-}
-
-// Bytes of the arrays of n steps, but for those that stay where they are.
-static size_t step_bytes(const struct partita_plan *plan, enum dimension by, size_t n)
-{
-    const struct shape shape = shape_of_steps(plan, by, n);
-    return size_add(cuda_input_bytes(&shape),
-                    by == BY_TAPS ? cuda_taps_bytes(&shape) : cuda_output_bytes(&shape));
 }
 
 static size_t step_count(const struct partita_plan *plan, enum dimension by)
@@ -78,6 +38,80 @@ static size_t step_count(const struct partita_plan *plan, enum dimension by)
     if (by == BY_TAPS) return axis->kernel;
     return plan->direction == PARTITA_BACKWARD_DATA ? ceil_div(axis->size, axis->stride)
                                                     : axis->out;
+}
+
+// Rows of an array, and the samples of each row that a step of the split dimension uses; none is
+// used from `end` on. No rows: all steps use the whole array, or add to it.
+struct rows {
+    size_t count, size, bytes; // number of rows, of their samples, of bytes of a sample
+    struct windows steps;
+    ptrdiff_t end;
+};
+
+// A step is an item; a tap; an output with all inputs that it reads; of backward data `stride`
+// inputs with all outputs that read them.
+struct split {
+    struct rows x, taps, y;
+};
+
+static struct split split_of(const struct partita_plan *plan, enum dimension by)
+{
+    const struct shape *shape = &plan->shape;
+    const struct axis *axis = &shape->axis[0];
+    const size_t bytes = shape->sample_bytes, batch = shape->batch;
+    const struct windows each = {0, 1, 1}, reads = {axis->begin, axis->stride, axis->span};
+    struct rows x = {1, batch, cuda_input_bytes(shape) / batch, each, (ptrdiff_t)batch};
+    struct rows y = {1, batch, cuda_output_bytes(shape) / batch, each, (ptrdiff_t)batch};
+    if (by == BY_BATCH) return (struct split){.x = x, .y = y};
+    const ptrdiff_t behind = range_end(windows_inputs(&reads, (struct range){0, axis->out}));
+    x = (struct rows){shape->in_channels, axis->size, bytes, reads, behind};
+    y = (struct rows){shape->out_channels, axis->out, bytes, each, (ptrdiff_t)axis->out};
+    if (by == BY_TAPS) {
+        x.steps = (struct windows){axis->begin, axis->dilation, (axis->out - 1) * axis->stride + 1};
+        return (struct split){.x = x,
+                              .taps = {shape->out_channels * shape->group_in, axis->kernel,
+                                       shape->tap_bytes, each, (ptrdiff_t)axis->kernel}};
+    }
+    if (plan->direction == PARTITA_BACKWARD_DATA) {
+        const struct range outputs = windows_outputs(&reads, (struct range){0, axis->stride});
+        x.steps = (struct windows){0, axis->stride, axis->stride};
+        x.end = (ptrdiff_t)axis->size;
+        y.steps = (struct windows){outputs.first, 1, outputs.size};
+        y.end = range_end(windows_outputs(&reads, (struct range){0, axis->size}));
+    }
+    return (struct split){.x = x, .y = y};
+}
+
+// Samples of a row that n steps use.
+static size_t samples_of_steps(const struct rows *rows, size_t n)
+{
+    return windows_inputs(&rows->steps, (struct range){0, n}).size;
+}
+
+// Bytes of the arrays of n steps, but for those that stay where they are.
+static size_t step_bytes(const struct partita_plan *plan, enum dimension by, size_t n)
+{
+    const struct split split = split_of(plan, by);
+    const struct rows *const arrays[] = {&split.x, &split.taps, &split.y};
+    size_t bytes = 0;
+    for (int a = 0; a < 3; a++)
+        bytes += arrays[a]->count * samples_of_steps(arrays[a], n) * arrays[a]->bytes;
+    return bytes;
+}
+
+// The problem of n steps.
+static struct shape shape_of_steps(const struct partita_plan *plan, enum dimension by, size_t n)
+{
+    const struct split split = split_of(plan, by);
+    struct shape shape = plan->shape;
+    struct axis *axis = &shape.axis[0];
+    shape.batch = by == BY_BATCH ? n : 1;
+    if (by == BY_BATCH) return shape;
+    if (by == BY_TAPS) axis->kernel = n, axis->span = (n - 1) * axis->dilation + 1;
+    else axis->out = samples_of_steps(&split.y, n);
+    axis->size = samples_of_steps(&split.x, n);
+    axis->begin += (ptrdiff_t)axis->stride * split.y.steps.first - split.x.steps.first;
+    return shape;
 }
 
 // Items of a micro-batch: as many micro-batches as it takes, all about as large.
@@ -225,103 +259,39 @@ void cuda_micro_batch_release(struct partita_plan *plan)
     plan->micro_batch = NULL;
 }
 
-// Items of a batch as one row.
-static struct cuda_row_ranges batch_ranges(size_t batch, size_t items, size_t bytes)
+// The ranges of micro-batches of n steps.
+static struct cuda_row_ranges ranges_of_steps(const struct rows *rows, size_t n)
 {
-    const size_t of_items = bytes / batch * items;
-    return (struct cuda_row_ranges){
-        .rows = 1, .pitch = bytes, .end = bytes, .bytes = of_items, .hop = (ptrdiff_t)of_items};
-}
-
-// A range of the samples of a row, and how far it is to the next one's.
-struct steps {
-    ptrdiff_t first, hop;
-    size_t n;
-};
-
-// Rows of `size` samples of so many bytes, of which none is read from `end` on.
-static struct cuda_row_ranges sample_ranges(size_t rows, size_t size, ptrdiff_t end, size_t bytes,
-                                            const struct steps *steps)
-{
-    const size_t behind = end < 0 ? 0 : size_min((size_t)end, size);
-    return (struct cuda_row_ranges){.rows = rows,
-                                    .pitch = size * bytes,
-                                    .end = behind * bytes,
-                                    .bytes = steps->n * bytes,
-                                    .first = steps->first * (ptrdiff_t)bytes,
-                                    .hop = steps->hop * (ptrdiff_t)bytes};
-}
-
-// The end of the inputs that any output reads.
-static ptrdiff_t inputs_end(const struct axis *axis)
-{
-    return axis->begin + (ptrdiff_t)((axis->out - 1) * axis->stride + axis->span);
-}
-
-// Outputs of rows, with the inputs that they read; or inputs, with the outputs that read them.
-static void split_rows(const struct partita_plan *plan, struct cuda_row_ranges *ret_x,
-                       struct cuda_row_ranges *ret_y)
-{
-    const struct shape *shape = &plan->shape;
-    const struct axis *axis = &shape->axis[0], *part = &plan->micro_batch->shape.axis[0];
-    const ptrdiff_t stride = (ptrdiff_t)axis->stride;
-    struct steps x = {axis->begin, (ptrdiff_t)part->out * stride, part->size};
-    struct steps y = {0, (ptrdiff_t)part->out, part->out};
-    ptrdiff_t x_end = inputs_end(axis), y_end = (ptrdiff_t)axis->out;
-    if (plan->direction == PARTITA_BACKWARD_DATA) {
-        x = (struct steps){0, (ptrdiff_t)part->size, part->size};
-        y = (struct steps){first_output_seen(axis), (ptrdiff_t)part->size / stride, part->out};
-        x_end = (ptrdiff_t)axis->size;
-        y_end = floor_div((ptrdiff_t)axis->size - 1 - axis->begin, axis->stride) + 1;
-    }
-    *ret_x = sample_ranges(shape->in_channels, axis->size, x_end, shape->sample_bytes, &x);
-    *ret_y = sample_ranges(shape->out_channels, axis->out, y_end, shape->sample_bytes, &y);
-}
-
-// x from where its first tap meets the first output on, and taps in the order in which they meet
-// it.
-static struct cuda_micro_batches split_taps(const struct partita_plan *plan)
-{
-    const struct shape *shape = &plan->shape;
-    const struct axis *axis = &shape->axis[0], *part = &plan->micro_batch->shape.axis[0];
-    const ptrdiff_t n = (ptrdiff_t)part->kernel, kernel = (ptrdiff_t)axis->kernel;
-    const struct steps x = {axis->begin, n * (ptrdiff_t)axis->dilation, part->size};
-    const struct steps w = {shape->flip ? kernel - n : 0, shape->flip ? -n : n, part->kernel};
-    const size_t paths = shape->out_channels * shape->group_in;
-    return (struct cuda_micro_batches){
-        .sets = 1,
-        .of_set = ceil_div(axis->kernel, part->kernel),
-        .from = {sample_ranges(shape->in_channels, axis->size, inputs_end(axis),
-                               shape->sample_bytes, &x),
-                 sample_ranges(paths, axis->kernel, kernel, shape->tap_bytes, &w)},
-        .sum_bytes = cuda_output_bytes(shape),
-    };
+    const size_t used = rows->end < 0 ? 0 : size_min((size_t)rows->end, rows->size);
+    const ptrdiff_t bytes = (ptrdiff_t)rows->bytes;
+    return (struct cuda_row_ranges){.rows = rows->count,
+                                    .pitch = rows->size * rows->bytes,
+                                    .end = used * rows->bytes,
+                                    .bytes = samples_of_steps(rows, n) * rows->bytes,
+                                    .first = rows->steps.first * bytes,
+                                    .hop = (ptrdiff_t)(n * rows->steps.step) * bytes};
 }
 
 struct cuda_micro_batches cuda_micro_batches_of(const struct partita_plan *plan, bool from_taps)
 {
-    const struct shape *shape = &plan->shape, *part = &plan->micro_batch->shape;
     const enum dimension by = dimension_of(plan);
-    const size_t taps = cuda_taps_bytes(shape);
-    struct cuda_row_ranges x, y;
-    struct cuda_micro_batches ret = {.sets = 1};
-    if (by == BY_TAPS) return split_taps(plan);
-    if (by == BY_ROWS) {
-        const bool data = plan->direction == PARTITA_BACKWARD_DATA;
-        const size_t n = data ? part->axis[0].size / part->axis[0].stride : part->axis[0].out;
-        ret.sets = shape->batch;
-        ret.of_set = ceil_div(step_count(plan, by), n);
-        split_rows(plan, &x, &y);
-    } else {
-        ret.of_set = ceil_div(shape->batch, part->batch);
-        x = batch_ranges(shape->batch, part->batch, cuda_input_bytes(shape));
-        y = batch_ranges(shape->batch, part->batch, cuda_output_bytes(shape));
+    const size_t n = step_count(plan->micro_batch, by), steps = step_count(plan, by);
+    const size_t taps_bytes = cuda_taps_bytes(&plan->shape);
+    const struct split split = split_of(plan, by);
+    const struct cuda_row_ranges x = ranges_of_steps(&split.x, n), y = ranges_of_steps(&split.y, n);
+    struct cuda_row_ranges taps = {.rows = 1, .end = taps_bytes, .bytes = taps_bytes}; // of all
+    struct cuda_micro_batches ret = {.sets = by == BY_ROWS ? plan->shape.batch : 1,
+                                     .of_set = ceil_div(steps, n)};
+    if (by == BY_TAPS) taps = ranges_of_steps(&split.taps, n);
+    if (by == BY_TAPS && plan->shape.flip) { // in the order in which they meet x
+        taps.first = (ptrdiff_t)(steps - n) * (ptrdiff_t)plan->shape.tap_bytes;
+        taps.hop = -taps.hop;
     }
-    if (from_taps) // the same for all
-        ret.from[1] = (struct cuda_row_ranges){.rows = 1, .end = taps, .bytes = taps};
+    if (from_taps || by == BY_TAPS) ret.from[1] = taps;
     if (plan->direction == PARTITA_FORWARD) ret.to = y, ret.from[0] = x;
     else if (plan->direction == PARTITA_BACKWARD_DATA) ret.to = x, ret.from[0] = y;
-    else ret.from[0] = x, ret.from[1] = y, ret.sum_bytes = taps;
+    else ret.from[0] = x, ret.from[1] = y, ret.sum_bytes = taps_bytes;
+    if (by == BY_TAPS) ret.sum_bytes = cuda_output_bytes(&plan->shape);
     return ret;
 }
 
@@ -334,21 +304,19 @@ bool cuda_micro_batches_of_bias(const struct partita_plan *plan, struct cuda_mic
     if (shape->half) return false; // likewise
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         if (!plans[i] || !plans[i]->micro_batch || dimension_of(plans[i]) == BY_TAPS) continue;
-        *ret = (struct cuda_micro_batches){.sets = 1,
-                                           .sum_bytes = shape->out_channels * shape->scalar_bytes};
+        const enum dimension by = dimension_of(plans[i]);
+        struct rows gy = split_of(plans[i], by).y;
         *ret_shape = plans[i]->micro_batch->shape;
-        if (dimension_of(plans[i]) == BY_BATCH) {
-            ret->of_set = ceil_div(shape->batch, ret_shape->batch);
-            ret->from[0] = batch_ranges(shape->batch, ret_shape->batch, cuda_output_bytes(shape));
-            return true;
+        size_t n = ret_shape->batch;
+        if (by == BY_ROWS) {
+            gy.steps = (struct windows){0, 1, 1};
+            gy.end = (ptrdiff_t)gy.size;
+            n = ret_shape->axis[0].out = size_min(ret_shape->axis[0].out, gy.size);
         }
-        const size_t out = shape->axis[0].out;
-        const size_t n = ret_shape->axis[0].out = size_min(ret_shape->axis[0].out, out);
-        const struct steps steps = {0, (ptrdiff_t)n, n};
-        ret->sets = shape->batch;
-        ret->of_set = ceil_div(out, n);
-        ret->from[0] =
-            sample_ranges(shape->out_channels, out, (ptrdiff_t)out, shape->sample_bytes, &steps);
+        *ret = (struct cuda_micro_batches){.sets = by == BY_ROWS ? shape->batch : 1,
+                                           .of_set = ceil_div(gy.size, n),
+                                           .from = {ranges_of_steps(&gy, n)},
+                                           .sum_bytes = shape->out_channels * shape->scalar_bytes};
         return true;
     }
     return false;

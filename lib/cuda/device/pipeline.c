@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/ranges.h"
 #include "bounded_call.h"
 #include "cuda/kernels/sums.h"
 #include "filter.h"
@@ -30,29 +31,22 @@ struct pipeline {
     size_t sum_bytes;         // 0: they are not summed
 };
 
-// The part that a micro-batch holds of each row of the set from `set` on: `held` bytes from `begin`
-// on, behind `lead` bytes of zeros and before others.
-struct range {
-    char *set;
-    ptrdiff_t begin;
+// The part that a micro-batch holds of each row of a set: `held` bytes from `begin` of the first
+// row on, behind `lead` bytes of zeros and before others.
+struct part {
+    char *begin;
     size_t lead, held;
 };
 
-static ptrdiff_t clamp_to(ptrdiff_t at, size_t end)
-{
-    if (at < 0) return 0;
-    return at > (ptrdiff_t)end ? (ptrdiff_t)end : at;
-}
-
-static struct range range_of(const struct pipeline *p, const struct array *array, size_t i)
+static struct part part_of(const struct pipeline *p, const struct array *array, size_t i)
 {
     const struct cuda_row_ranges *ranges = &array->ranges;
-    const ptrdiff_t begin = ranges->first + (ptrdiff_t)(i % p->of_set) * ranges->hop;
-    const ptrdiff_t from = clamp_to(begin, ranges->end);
-    const ptrdiff_t to = clamp_to(begin + (ptrdiff_t)ranges->bytes, ranges->end);
+    const ptrdiff_t first = ranges->first + (ptrdiff_t)(i % p->of_set) * ranges->hop;
+    const struct range held =
+        range_within((struct range){first, ranges->bytes}, 0, (ptrdiff_t)ranges->end);
     char *set = array->caller + i / p->of_set * ranges->rows * ranges->pitch;
-    assert(from <= to && (size_t)(to - from) <= ranges->bytes);
-    return (struct range){set, from, to > from ? (size_t)(from - begin) : 0, (size_t)(to - from)};
+    assert(held.size <= ranges->bytes);
+    return (struct part){set + held.first, held.size ? (size_t)(held.first - first) : 0, held.size};
 }
 
 // The same for all micro-batches: taps that are read in place.
@@ -68,8 +62,7 @@ static size_t slot_bytes(const struct array *array)
 
 static char *array_at(const struct pipeline *p, const struct array *array, size_t i)
 {
-    const struct range range = range_of(p, array, i);
-    return array->slot[0] ? array->slot[i % 2] : range.set + range.begin;
+    return array->slot[0] ? array->slot[i % 2] : part_of(p, array, i).begin;
 }
 
 static enum partita_status record_event(const struct pipeline *p, enum cuda_staging_event event,
@@ -89,17 +82,17 @@ static enum partita_status wait_event(const struct pipeline *p, enum cuda_stagin
 static enum partita_status copy_in(const struct pipeline *p, const struct array *array, size_t i)
 {
     const struct cuda_row_ranges *ranges = &array->ranges;
-    const struct range range = range_of(p, array, i);
+    const struct part part = part_of(p, array, i);
     const cudaStream_t in = p->staging->in;
     char *slot = array->slot[i % 2];
     enum partita_status status = PARTITA_OK;
-    if (range.held < ranges->bytes)
+    if (part.held < ranges->bytes)
         status = CU(p->plan, cudaMemsetAsync(slot, 0, slot_bytes(array), in));
-    for (size_t row = 0; row < ranges->rows && range.held && status == PARTITA_OK; row++) {
-        char *to = slot + row * ranges->bytes + range.lead;
-        const char *from = range.set + row * ranges->pitch + range.begin;
+    for (size_t row = 0; row < ranges->rows && part.held && status == PARTITA_OK; row++) {
+        char *to = slot + row * ranges->bytes + part.lead;
+        const char *from = part.begin + row * ranges->pitch;
         status = cuda_stage_in(p->plan, array->memory == CUDA_PAGEABLE ? p->staging : NULL, in, to,
-                               from, range.held);
+                               from, part.held);
     }
     return status;
 }
@@ -148,14 +141,14 @@ static enum partita_status compute(const struct pipeline *p, size_t i)
 static enum partita_status leave(const struct pipeline *p, size_t i)
 {
     const struct array *to = &p->to;
-    const struct range range = range_of(p, to, i);
+    const struct part part = part_of(p, to, i);
     const cudaStream_t out = p->staging->out;
     if (!to->slot[0]) return PARTITA_OK;
     enum partita_status status = wait_event(p, CUDA_COMPUTED, i, out);
     for (size_t row = 0; row < to->ranges.rows && status == PARTITA_OK; row++)
         status = cuda_stage_out(p->plan, to->memory == CUDA_PAGEABLE ? p->staging : NULL, out,
-                                range.set + row * to->ranges.pitch + range.begin,
-                                to->slot[i % 2] + row * to->ranges.bytes + range.lead, range.held);
+                                part.begin + row * to->ranges.pitch,
+                                to->slot[i % 2] + row * to->ranges.bytes + part.lead, part.held);
     return status == PARTITA_OK ? record_event(p, CUDA_LEFT, i, out) : status;
 }
 
