@@ -160,7 +160,7 @@ static bool open_runner(struct convolve_job *job, enum partita_type type, struct
         .wisdom = job->wisdom,
     };
     if (!runner_open(&job->runner, &request, fault)) return false;
-    report_plan_detail(&job->settings, runner_plan(job->runner));
+    report_plan_detail(&job->settings, runner_layout(job->runner).plan);
     return true;
 }
 
@@ -357,11 +357,11 @@ static void fill_stats(struct convolve_job *job)
     s->in_channels = job->taps.in_channels;
     s->out_channels = job->taps.out_channels;
     s->taps = job->taps.length;
-    s->latency = runner_latency(job->runner);
+    s->latency = runner_layout(job->runner).latency;
     s->calls = runner_calls(job->runner);
     s->call_frames = job->pass.chunk;
     s->delayed = job->settings.block || audio_reader_is_pipe(job->in);
-    s->engine = partita_plan_engine(runner_plan(job->runner), PARTITA_FORWARD);
+    s->engine = partita_plan_engine(runner_layout(job->runner).plan, PARTITA_FORWARD);
     s->type = partita_type_name(job->pass.type);
     s->truncated = audio_shortfall(job->in);
     for (int i = 0; i < job->settings.n_irs; i++)

@@ -54,7 +54,8 @@ static size_t choose_chunk(const struct pass *p)
     if (up > stride) chunk = chunk > up / stride ? chunk * stride / up : 1;
     if (p->settings->block && (size_t)p->settings->block < chunk)
         chunk = (size_t)p->settings->block;
-    if (runner_max_feed(p->runner) < chunk) chunk = runner_max_feed(p->runner);
+    const size_t segment = runner_layout(p->runner).segment;
+    if (segment && segment < chunk) chunk = segment;
     return chunk ? chunk : 1; // a frame of more channels than a chunk has samples
 }
 
@@ -85,54 +86,27 @@ static int64_t grid_origin(const struct pass *p)
     return phase ? phase - stride : 0;
 }
 
-// Starts with the segments that hold the history of the first wanted one. Before the signal there
-// is silence.
-static void align_to_segments(struct pass *p, int64_t wanted, int64_t segment)
-{
-    int64_t up = p->settings->up, before = (history_frames(p) + segment - 1) / segment,
-            first = floor_div(floor_div(wanted, up) - grid_origin(p), segment);
-    int64_t begin = first - before;
-    if (begin < 0) begin = first < 0 ? first : 0;
-    p->origin = grid_origin(p) + begin * segment;
-    p->skip = (wanted - p->origin * up) / p->settings->stride;
-}
-
-// With --up the runner starts at a multiple of the stride.
-static void align_up(struct pass *p, int64_t wanted)
-{
-    int64_t up = p->settings->up, stride = p->settings->stride, frame = floor_div(wanted, up),
-            first = frame - history_frames(p);
-    if (first < 0) first = frame < 0 ? frame : 0;
-    p->origin = floor_div(first, stride) * stride;
-    p->skip = (wanted - p->origin * up) / stride;
-}
-
-// Result q needs the inputs q - (length - 1) to q. `origin` is a multiple of the stride before the
-// first wanted result, early enough for its history. Before the signal there is silence.
+// The runner starts at a segment, or with a stream at a multiple of the stride on the grid, early
+// enough for the frames that the first wanted result depends on; with segments, for those that any
+// result of its segment depends on. Before the signal there is silence.
 static void align(struct pass *p)
 {
-    int64_t stride = p->settings->stride, wanted = wanted_position(p);
-    int64_t reach = (history_frames(p) + stride - 1) / stride * stride,
-            segment = (int64_t)runner_segment(p->runner);
-    if (segment) {
-        align_to_segments(p, wanted, segment);
-        return;
-    }
-    if (p->settings->up > 1) {
-        align_up(p, wanted);
-        return;
-    }
-    if (wanted >= reach) p->origin = wanted - reach;
-    else if (wanted < 0 || wanted % stride == 0) p->origin = wanted < 0 ? wanted : 0;
-    else p->origin = wanted % stride - stride;
-    p->skip = (wanted - p->origin) / stride;
+    const int64_t up = p->settings->up, stride = p->settings->stride, origin = grid_origin(p);
+    const int64_t segment = (int64_t)runner_layout(p->runner).segment,
+                  cell = segment ? segment : stride;
+    const int64_t wanted = wanted_position(p), frame = floor_div(wanted, up) - origin;
+    const int64_t needed = segment ? floor_div(frame, segment) * segment : frame;
+    const int64_t latest = frame < 0 ? floor_div(frame, cell) : 0,
+                  begin = floor_div(needed - history_frames(p), cell);
+    p->origin = origin + cell * (begin > latest ? begin : latest);
+    p->skip = (wanted - p->origin * up) / stride;
 }
 
 // The number of input frames that can change any bit of the results before `end`, a number like
 // those of the range; rounded up to whole segments.
 static int64_t input_before(const struct pass *p, int64_t end)
 {
-    int64_t segment = (int64_t)runner_segment(p->runner);
+    int64_t segment = (int64_t)runner_layout(p->runner).segment;
     end += wanted_position(p) - p->range.begin;
     end = -floor_div(-end, p->settings->up);
     if (segment) end = grid_origin(p) - floor_div(grid_origin(p) - end, segment) * segment;
@@ -355,7 +329,8 @@ static void start_threads(struct pass *p)
     if (p->settings->block || p->n_preloaded || audio_reader_is_pipe(p->reader)) return;
     p->input = (struct pass_input){.reader = p->reader, .type = p->type, .chunk = p->chunk};
     p->input.wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
-    if (!runner_has_workers(p->runner)) pass_input_begin(&p->input, p->taps->in_channels * bytes);
+    if (!runner_layout(p->runner).has_workers)
+        pass_input_begin(&p->input, p->taps->in_channels * bytes);
     if (!p->writer || temp_is_special(p->settings->operands[2])) return;
     pass_output_begin(&p->output, p->taps->out_channels * bytes,
                       runner_capacity(p->runner, p->chunk));
@@ -438,7 +413,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->chunk = choose_chunk(pass);
     align(pass);
     choose_counted(pass);
-    const size_t n_kept = runner_kept(pass->runner), channels = pass->taps->out_channels;
+    const size_t n_kept = runner_layout(pass->runner).kept, channels = pass->taps->out_channels;
     // Single channels that the runner keeps need no buffer, only an address that is not NULL.
     const size_t y_frames = !n_kept        ? runner_capacity(pass->runner, pass->chunk)
                             : channels > 1 ? WRITE_SAMPLES / channels + 1
@@ -448,8 +423,8 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->output = (struct pass_output){
         .writer = pass->writer, .shard = pass->shard, .type = pass->type, .n_kept = n_kept};
     if (n_kept && channels > 1)
-        pass->output.rows =
-            (struct pass_rows){{channels, bytes, runner_results(pass->runner)}, y_frames, pass->y};
+        pass->output.rows = (struct pass_rows){
+            {channels, bytes, runner_layout(pass->runner).results}, y_frames, pass->y};
     bool good = pass->y || memory_fault(fault, "%zu frames of the result", y_frames);
     good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
     pass_input_end(&pass->input);

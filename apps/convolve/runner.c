@@ -24,7 +24,7 @@ struct runner {
     void **y;
     // Segments: inputs [in_channels][history + segment], results [out_channels][results].
     size_t history, segment, filled, n_workers, plan_threads;
-    bool keeps; // results stay in their segments
+    size_t kept; // of segments whose results stay there; 0: results are copied
     struct segments segments;
     struct fault log; // the library's last line
 };
@@ -185,7 +185,7 @@ static bool runner_allocate(struct runner *r)
                                               .filter = r->filter,
                                               .x_bytes = x_bytes(r),
                                               .y_bytes = y_bytes(r),
-                                              .n_kept = runner_kept(r),
+                                              .n_kept = r->kept,
                                               .workers = r->n_workers};
     r->x = calloc(r->in_channels, sizeof *r->x);
     r->y = calloc(r->out_channels, sizeof *r->y);
@@ -230,7 +230,7 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
     if (wants_segments(q)) {
         r->segment = choose_segment(r, q->frames, r->stride);
         choose_workers(r, q);
-        r->keeps = q->rows || r->out_channels == 1;
+        r->kept = q->rows || r->out_channels == 1 ? 3 : 0;
     }
     enum partita_status status = runner_plan_create(r, q);
     if (!status) status = runner_filter_create(r, q->taps);
@@ -289,16 +289,6 @@ void *runner_input(const struct runner *runner, size_t *ret_n)
     return r->n_workers && r->in_channels == 1 ? input_row(r, 0) : NULL;
 }
 
-size_t runner_kept(const struct runner *runner)
-{
-    return runner->keeps ? 3 : 0;
-}
-
-bool runner_has_workers(const struct runner *runner)
-{
-    return runner->n_workers > 0;
-}
-
 static void append_input(struct runner *r, const char *x, size_t n)
 {
     const struct channel_rows rows = {r->in_channels, r->bytes, r->history + r->segment};
@@ -328,7 +318,7 @@ static bool take_segment(struct runner *r, void **y, size_t *ret_n, struct fault
     if (status) return runner_fail(r, status, fault);
     *ret_n = segment_results(r);
     const struct channel_rows rows = {r->out_channels, r->bytes, *ret_n};
-    if (r->keeps) *y = results;
+    if (r->kept) *y = results;
     else frames_interleave(*y, results, &rows, *ret_n);
     return true;
 }
@@ -377,29 +367,14 @@ size_t runner_capacity(const struct runner *runner, size_t n)
     return segment_results(runner);
 }
 
-size_t runner_max_feed(const struct runner *runner)
+struct runner_layout runner_layout(const struct runner *runner)
 {
-    return runner->stream ? SIZE_MAX : runner->segment;
-}
-
-size_t runner_segment(const struct runner *runner)
-{
-    return runner->segment;
-}
-
-size_t runner_results(const struct runner *runner)
-{
-    return segment_results(runner);
-}
-
-size_t runner_latency(const struct runner *runner)
-{
-    return runner->latency;
-}
-
-const struct partita_plan *runner_plan(const struct runner *runner)
-{
-    return runner->plan;
+    return (struct runner_layout){.plan = runner->plan,
+                                  .segment = runner->segment,
+                                  .results = segment_results(runner),
+                                  .kept = runner->kept,
+                                  .latency = runner->latency,
+                                  .has_workers = runner->n_workers > 0};
 }
 
 struct partita_stream_stats runner_calls(const struct runner *runner)

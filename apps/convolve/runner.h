@@ -31,16 +31,24 @@ void runner_close(struct runner *runner);
 // until that call. NULL: there is none, and runner_feed copies.
 void *runner_input(const struct runner *runner, size_t *ret_n);
 
-// How many results in memory of the runner stay valid, beside those of the latest call; each
-// channel has a row of runner_results samples. 0: results are written to the caller's buffers,
-// interleaved.
-size_t runner_kept(const struct runner *runner);
+// What does not change while the runner is open.
+struct runner_layout {
+    const struct partita_plan *plan;
+    size_t segment;   // input frames of a segment, the most to feed at once; 0: a stream
+    size_t results;   // of a segment, which come at once
+    size_t kept;      // how many results in memory of the runner stay valid beside those of the
+                      // latest call, with a row of `results` samples for each channel; 0: results
+                      // are written to the caller's buffers, interleaved
+    size_t latency;   // of the engine, in input frames, which is removed from the result
+    bool has_workers; // other threads filter the frames that are fed
+};
 
-// Whether other threads filter what is fed.
-bool runner_has_workers(const struct runner *runner);
+// The first segment starts at the first frame fed. The results of a segment depend only on its
+// frames and those before them that the taps reach.
+struct runner_layout runner_layout(const struct runner *runner);
 
-// Filters n interleaved frames, or n frames of silence if x is NULL; n is at most runner_max_feed.
-// *y: on entry a buffer of runner_capacity frames (ignored unless runner_kept is 0), on return the
+// Filters n interleaved frames, or n frames of silence if x is NULL; n is at most a segment.
+// *y: on entry a buffer of runner_capacity frames (ignored if results are kept), on return the
 // *ret_n results. Results may be returned by a later call.
 bool runner_feed(struct runner *runner, void **y, size_t *ret_n, const void *x, size_t n,
                  struct fault *fault);
@@ -54,20 +62,6 @@ bool runner_drain(struct runner *runner, void **y, size_t *ret_n, struct fault *
 
 // The maximum number of frames that runner_feed returns for n frames.
 size_t runner_capacity(const struct runner *runner, size_t n);
-
-// The largest useful n for runner_feed: with more, silence at the end would be filtered needlessly.
-size_t runner_max_feed(const struct runner *runner);
-
-// Input frames per segment; 0: a stream. The first segment starts at the first frame fed. The
-// results of a segment depend only on its frames and those before them that the taps reach.
-size_t runner_segment(const struct runner *runner);
-
-// Results of a segment, which come at once.
-size_t runner_results(const struct runner *runner);
-
-// Latency of the engine, in input frames, which is removed from the result.
-size_t runner_latency(const struct runner *runner);
-const struct partita_plan *runner_plan(const struct runner *runner);
 
 // Times of the stream's calls; all zero if they are not timed or there is no stream.
 struct partita_stream_stats runner_calls(const struct runner *runner);

@@ -176,7 +176,7 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
     }
     struct shard_record *record = &shard->record;
     record->key = hash_command(settings, info, source, range);
-    if (!hash_plan(&record->key, runner_plan(source->runner)))
+    if (!hash_plan(&record->key, runner_layout(source->runner).plan))
         return fault_set(fault, "out of memory");
     // How far each of several processes has come says nothing about another number of them.
     if (settings->shared) record->key = hash_bytes(record->key, &n, sizeof n);
@@ -188,7 +188,7 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
                          settings->operands[1]);
     if (!audio_reader_fingerprint(source->in, &record->input, fault)) return false;
     const size_t segments = settings->resume ? SEGMENTS_PER_ROUND_RESUMED : SEGMENTS_PER_ROUND;
-    shard->shared.round = segments * runner_results(source->runner);
+    shard->shared.round = segments * runner_layout(source->runner).results;
     shard->shared.progress = *record;
     shard->shared.progress.first = 0;
     shard->shared.progress.end = record->total;
