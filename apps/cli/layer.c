@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "../../lib/base/clock.h"
 #include "base/json_values.h"
 #include "base/memory.h"
 #include "commands.h"
@@ -366,7 +366,7 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
 {
     enum partita_status status = PARTITA_OK;
     if (!npy_array_reserve(&layer->result, fault)) return false;
-    const double start = clock_now();
+    const double start = clock_seconds();
     if (layer->direction != BACKWARD_WEIGHT)
         status = partita_filter_create_from(
             layer->plan,
@@ -383,7 +383,7 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
     if (status == PARTITA_OK && layer->direction == BACKWARD_WEIGHT)
         status = partita_backward_weight(layer->plan, layer->result.samples, layer->x.samples,
                                          layer->gy.samples, NULL);
-    layer->seconds = clock_now() - start;
+    layer->seconds = clock_seconds() - start;
     return status == PARTITA_OK || layer_fail(layer, status, fault);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "../../lib/base/clock.h"
 #include "base/memory.h"
 #include "base/sample_type.h"
 #include "cli/report.h"
@@ -149,7 +149,7 @@ static bool shows_progress(const struct settings *settings)
 // The share of the results of this run and of those that it continues.
 static void print_progress(struct pass *p)
 {
-    const double t = clock_now(), every = p->settings->progress, spent = t - p->started;
+    const double t = clock_seconds(), every = p->settings->progress, spent = t - p->started;
     if (t - p->reported < (every > 0 ? every : 0.5)) return;
     p->reported = t;
     const double before = (double)p->shard->record.done, count = (double)count_results(p),
@@ -408,7 +408,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     size_t bytes = partita_type_size(pass->type);
     const uint64_t before = pass->writer ? audio_written(pass->writer) : 0;
     pass->count = -1;
-    pass->started = pass->reported = clock_now();
+    pass->started = pass->reported = clock_seconds();
     pass->shows_progress = shows_progress(pass->settings);
     pass->chunk = choose_chunk(pass);
     align(pass);
@@ -431,7 +431,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     good = pass_output_end(&pass->output, good, fault) && check_written(pass, before, fault);
     if (pass->reported > pass->started && !(pass->settings->progress > 0))
         fprintf(stderr, "\r%40s\r", "");
-    pass->stats->seconds = clock_now() - pass->started;
+    pass->stats->seconds = clock_seconds() - pass->started;
     return good;
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "../../lib/base/clock.h"
 #include "cli/report.h"
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
@@ -189,7 +189,7 @@ static void wait_for_events(const struct control *c, int signals, int keys, doub
 
 void control_run(struct session *session, int signals)
 {
-    double now = clock_now();
+    double now = clock_seconds();
     struct control c = {.session = session, .paced_since = now};
     bool keys = terminal_available();
     c.on_screen = keys && !session->settings->quiet && !session->settings->json;
@@ -198,7 +198,7 @@ void control_run(struct session *session, int signals)
     if (keys) terminal_enter_raw();
     for (;;) {
         wait_for_events(&c, signals, keys && terminal_available() ? STDIN_FILENO : -1, now);
-        now = clock_now();
+        now = clock_seconds();
         handle_signals(&c, signals);
         for (int key; (key = terminal_read_key()) != 0;) handle_key(&c, key);
         control_socket_serve(session->socket, now, run_socket_line, session);

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "base/clock.h"
+#include "../../lib/base/clock.h"
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
 
@@ -27,18 +27,18 @@ static void serve(struct waiting *w, double seconds)
 {
     struct pollfd files[2 + CONTROL_MAX_FILES] = {{.fd = w->signals, .events = POLLIN},
                                                   {.fd = osc_file(w->osc), .events = POLLIN}};
-    const nfds_t n = control_socket_files(w->socket, clock_now(), files + 2);
+    const nfds_t n = control_socket_files(w->socket, clock_seconds(), files + 2);
     poll(files, 2 + n, (int)ceil(1e3 * seconds));
     for (int number; (number = signals_next(w->signals)) != 0;)
         if (number != SIGHUP || terminal_has_gone()) w->steer.ended = true;
-    control_socket_serve(w->socket, clock_now(), run_socket_line, w);
+    control_socket_serve(w->socket, clock_seconds(), run_socket_line, w);
     osc_serve(w->osc, run_osc_line, w);
 }
 
 bool waiting_pause(struct waiting *waiting, double seconds)
 {
-    const double end = clock_now() + seconds;
-    for (double left = seconds; left > 0 && !waiting->steer.ended; left = end - clock_now())
+    const double end = clock_seconds() + seconds;
+    for (double left = seconds; left > 0 && !waiting->steer.ended; left = end - clock_seconds())
         serve(waiting, left);
     return !waiting->steer.ended;
 }

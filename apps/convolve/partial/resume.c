@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "../../../lib/base/clock.h"
 #include "io/bytes/temp.h"
 
 static const double PROGRESS_SECONDS = 1;
@@ -115,12 +115,12 @@ bool resume_create(const struct resume *resume, const struct shard_record *recor
 
 bool resume_is_due(const struct resume *resume)
 {
-    return resume->partial_path && clock_now() - resume->progress_time >= PROGRESS_SECONDS;
+    return resume->partial_path && clock_seconds() - resume->progress_time >= PROGRESS_SECONDS;
 }
 
 bool resume_record(struct resume *resume, const struct shard_record *progress, struct fault *fault)
 {
-    resume->progress_time = clock_now();
+    resume->progress_time = clock_seconds();
     return shard_record_write(resume->progress_path, progress, fault);
 }
 

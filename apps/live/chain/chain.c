@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../../lib/base/clock.h"
 #include "../../../lib/stream/stats.h"
-#include "base/clock.h"
 #include "denormals.h"
 #include "io/samples/samples.h"
 #include "limiter.h"
@@ -214,7 +214,7 @@ bool chain_process(void *user, float *const *out, const float *const *in, size_t
         for (size_t k = 0; k < c->out_channels; k++) memset(out[k], 0, n * sizeof **out);
         return false;
     }
-    double begin = clock_now();
+    double begin = clock_seconds();
     uint64_t mode = denormals_off(),
              done = atomic_load_explicit(&c->n_frames, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ended, memory_order_relaxed);
@@ -231,7 +231,7 @@ bool chain_process(void *user, float *const *out, const float *const *in, size_t
     for (size_t k = 0; k < c->out_channels; k++)
         memset(out[k] + played, 0, (n - played) * sizeof **out);
     denormals_restore(mode);
-    count_call(c, played, losses, clock_now() - begin);
+    count_call(c, played, losses, clock_seconds() - begin);
     if (over) atomic_store_explicit(&c->ended, true, memory_order_release);
     return !over;
 }

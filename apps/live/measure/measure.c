@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "../../../lib/base/clock.h"
 #include "base/json_values.h"
 #include "cli/report.h"
 #include "convolve/partial/shard_record.h"
@@ -140,13 +140,14 @@ static bool measure_start(struct measure *m, struct fault *fault)
 static int wait_for_end(struct measure *m, int signals, struct fault *fault)
 {
     struct heartbeat heartbeat;
-    heartbeat_start(&heartbeat, clock_now());
+    heartbeat_start(&heartbeat, clock_seconds());
     while (atomic_load_explicit(&m->at, memory_order_acquire) < m->n_frames) {
         struct pollfd file = {.fd = signals, .events = POLLIN};
         poll(&file, 1, 50);
         uint64_t calls = atomic_load_explicit(&m->calls, memory_order_relaxed);
         if (signals_next(signals)) return fault_set(fault, "interrupted") ? EXIT_DONE : EXIT_FAILED;
-        if (heartbeat_check(&heartbeat, calls, clock_now(), calls ? SILENT_SECONDS : START_SECONDS))
+        if (heartbeat_check(&heartbeat, calls, clock_seconds(),
+                            calls ? SILENT_SECONDS : START_SECONDS))
             continue;
         fault_set(fault, "%s: the audio device is lost", m->out.name);
         return EXIT_LOST;
