@@ -73,6 +73,20 @@ static inline void plan_destroy_state(struct partita_plan *plan)
     else mem_release(&plan->allocator, plan->state);
 }
 
+// Makes plan->state, one arena: `build` is called twice, first without memory, and returns the
+// state.
+typedef void *build_fn(const struct partita_plan *plan, const struct request *request,
+                       struct arena *arena);
+static inline enum partita_status plan_build(struct partita_plan *plan,
+                                             const struct request *request, build_fn *build)
+{
+    struct arena arena = {0};
+    build(plan, request, &arena);
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    plan->state = build(plan, request, &arena);
+    return PARTITA_OK;
+}
+
 // Bytes of workspace of one call.
 static inline size_t plan_workspace(const struct partita_plan *plan)
 {

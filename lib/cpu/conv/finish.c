@@ -6,12 +6,8 @@
 void conv_finish_row(const struct partita_plan *plan, const struct partita_filter *filter,
                      size_t channel, void *y, size_t n)
 {
-    const struct shape *shape = &plan->shape;
-    const char *bias = filter->bias;
-    if (!bias && !shape->relu) return;
-    const struct conv_finish finish = {.bias = bias ? bias + channel * shape->scalar_bytes : NULL,
-                                       .relu = shape->relu};
-    plan->kernels->conv_store(y, 1, y, n, &finish);
+    const struct conv_finish finish = filter_finish(filter, channel);
+    if (finish.bias || finish.relu) plan->kernels->conv_store(y, 1, y, n, &finish);
 }
 
 struct finish_call {

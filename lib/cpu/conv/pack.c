@@ -14,8 +14,9 @@ enum {
     LINE = 64,   // bytes of a cache line
 };
 
-void conv_pass_read_channels(const struct conv_pass *pass, const struct conv_channels *to,
-                             const char *x)
+// The reverse of conv_pass_write_channels.
+static void read_channels(const struct conv_pass *pass, const struct conv_channels *to,
+                          const char *x)
 {
     float square[SQUARE * SQUARE];
     if (!pass->widen) {
@@ -59,7 +60,7 @@ static void read_output_row(const struct conv_pass *pass, const struct conv_plan
                             const char *gy, size_t n)
 {
     const struct conv_channels channels = {row, to->n, to->stride, pass->to.position, n};
-    if (pass->channels_last) conv_pass_read_channels(pass, &channels, gy);
+    if (pass->channels_last) read_channels(pass, &channels, gy);
     else memcpy(row, gy, n * pass->scalar_bytes);
 }
 
@@ -102,7 +103,7 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *row
     const size_t step = pass->axis[2].step * pass->from.position;
     const struct conv_channels to = {packed, channels, pass->box.channel, step, n};
     if (pass->channels_last) {
-        conv_pass_read_channels(pass, &to, row);
+        read_channels(pass, &to, row);
         return;
     }
     if (!pass->widen) {

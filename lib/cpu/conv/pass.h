@@ -138,14 +138,12 @@ struct conv_planes {
 void conv_pass_read_outputs(const struct conv_pass *pass, const struct conv_index *index,
                             const struct conv_planes *to, const char *gy, size_t channel);
 
-// A row of n samples, `step` samples apart, of adjacent channels, from `x` on: widened, if the pass
-// widens, and the channels moved to rows `stride` scalars apart; and the reverse, narrowed.
+// Rows of adjacent channels, `stride` scalars apart, of n samples that are `step` samples apart in
+// the array at y, to which they are moved, and narrowed, if the pass widens.
 struct conv_channels {
     char *rows;
     size_t channels, stride, step, n;
 };
-void conv_pass_read_channels(const struct conv_pass *pass, const struct conv_channels *to,
-                             const char *x);
 void conv_pass_write_channels(const struct conv_pass *pass, const struct conv_channels *from,
                               convert_fn *narrow, char *y);
 

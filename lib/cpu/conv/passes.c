@@ -112,7 +112,7 @@ static size_t conv_passes_parts(const struct partita_plan *plan, const struct co
         if (pass->box.images != first->box.images || pass->batch != first->batch) return 0;
     }
     const size_t parts = first->box.image_boxes;
-    const size_t results = shape->batch * shape->in_channels * shape_inputs(shape) / parts;
+    const size_t results = shape_samples(shape, false) / parts;
     if (made > 1 && 2 * passes->taps > results) return 0;
     if (threads == 1) return parts > 1 ? parts : 0;
     // Threads finish together if each computes many parts, and about as many as the others.
@@ -120,10 +120,8 @@ static size_t conv_passes_parts(const struct partita_plan *plan, const struct co
     return parts >= PARTS_A_THREAD * threads && 10 * even <= 11 * parts ? parts : 0;
 }
 
-// One arena: the list of classes, then the offsets or tables of each.
-static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
-                                             const struct request *request,
-                                             const struct conv_method *method, struct arena *arena)
+void *conv_passes_build(const struct partita_plan *plan, const struct request *request,
+                        const struct conv_method *method, struct arena *arena)
 {
     struct conv_class class[CONV_MAX_CLASSES];
     const size_t classes = conv_pass_classes(request->shape, request->direction, class);
@@ -145,19 +143,9 @@ static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
     }
     const bool covers = conv_pass_covers(request->shape, request->direction, made);
     if (!arena->base) return passes;
-    *passes = (struct conv_passes){n, covers, list, taps, 0};
+    *passes = (struct conv_passes){method, n, covers, list, taps, 0};
     passes->parts = conv_passes_parts(plan, passes, made);
     return passes;
-}
-
-enum partita_status conv_passes_create(struct partita_plan *plan, const struct request *request,
-                                       const struct conv_method *method)
-{
-    struct arena arena = {0};
-    conv_passes_build(plan, request, method, &arena);
-    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    plan->state = conv_passes_build(plan, request, method, &arena);
-    return PARTITA_OK;
 }
 
 bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret)
@@ -322,12 +310,10 @@ static void conv_call_store_row(const struct conv_call *call, char *to, const ch
 struct conv_finish conv_call_finish(const struct conv_call *call, size_t channel,
                                     const struct conv_sums *from)
 {
-    const bool finished = from->complete && call->plan->direction == PARTITA_FORWARD;
-    const char *bias = finished ? call->filter->bias : NULL;
-    return (struct conv_finish){.add = from->add,
-                                .bias =
-                                    bias ? bias + channel * call->plan->shape.scalar_bytes : NULL,
-                                .relu = finished && call->plan->shape.relu};
+    struct conv_finish finish = {.bias = NULL};
+    if (from->complete) finish = filter_finish(call->filter, channel);
+    finish.add = from->add;
+    return finish;
 }
 
 // A row of n results of adjacent channels, counted over all groups.
@@ -391,11 +377,6 @@ struct conv_task conv_call_task(const struct conv_call *call, size_t task)
                               .end = size_min(pass->out, begin + layout->oc_split)};
 }
 
-struct conv_parts_call {
-    const struct conv_method *method;
-    const struct conv_call *call; // but for the layout
-};
-
 // Sets items begin .. end-1 of the results to 0, since some outputs belong to no pass.
 static void conv_passes_clear(const struct conv_call *call, size_t begin, size_t end)
 {
@@ -404,44 +385,42 @@ static void conv_passes_clear(const struct conv_call *call, size_t begin, size_t
     memset(call->to + begin * item, 0, (end - begin) * item);
 }
 
-// One part of the batch, all passes.
+// One part of the batch, all passes, of a call but for the layout.
 static void conv_passes_run_part(void *context, size_t part, int worker)
 {
-    const struct conv_parts_call *parts = context;
-    const struct partita_plan *plan = parts->call->plan;
+    struct conv_call call = *(const struct conv_call *)context;
+    const struct partita_plan *plan = call.plan;
     const struct conv_passes *passes = plan->state;
     struct conv_layout layout;
-    struct conv_call call = *parts->call;
     call.layout = &layout;
     for (bool more = conv_passes_first(plan, &layout), first = true; more;
          more = conv_passes_next(plan, &layout), first = false) {
         const struct conv_pass *pass = &layout.pass;
         const size_t tasks = conv_pass_boxes(pass) * layout.tasks / passes->parts;
         const size_t begin = part * pass->box.images;
-        assert(parts->method->worker_bytes(&layout) <= plan->choice.worker);
+        assert(passes->method->worker_bytes(&layout) <= plan->choice.worker);
         if (first && !passes->covers)
             conv_passes_clear(&call, begin, size_min(begin + pass->box.images, pass->batch));
-        for (size_t i = 0; i < tasks; i++) parts->method->run_task(&call, part * tasks + i, worker);
+        for (size_t i = 0; i < tasks; i++)
+            passes->method->run_task(&call, part * tasks + i, worker);
     }
 }
 
-void conv_passes_run(const struct conv_method *method, const struct partita_plan *plan,
-                     const struct partita_filter *filter, const struct operands *operands,
-                     void *workspace)
+void conv_passes_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                     const struct operands *operands, void *workspace)
 {
     const struct conv_passes *passes = plan->state;
     struct conv_layout layout;
     struct conv_call call = {plan, filter, &layout, operands->to, operands->from[0], workspace};
     if (passes->parts) {
-        struct conv_parts_call parts = {method, &call};
-        thread_loop(plan->threads, passes->parts, conv_passes_run_part, &parts);
+        thread_loop(plan->threads, passes->parts, conv_passes_run_part, &call);
         return;
     }
     if (!passes->covers) conv_passes_clear(&call, 0, plan->shape.batch);
     for (bool more = conv_passes_first(plan, &layout); more;
          more = conv_passes_next(plan, &layout)) {
         const size_t boxes = conv_pass_boxes(&layout.pass);
-        assert(method->worker_bytes(&layout) <= plan->choice.worker);
-        thread_loop(plan->threads, boxes * layout.tasks, method->run_task, &call);
+        assert(passes->method->worker_bytes(&layout) <= plan->choice.worker);
+        thread_loop(plan->threads, boxes * layout.tasks, passes->method->run_task, &call);
     }
 }

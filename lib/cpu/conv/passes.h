@@ -25,9 +25,12 @@ struct conv_layout {
     const struct conv_layout *first_of_class; // in the plan's list
 };
 
+struct conv_method;
+
 // Plans hold one pass of each class: strides may lead to thousands of passes, and a list of all of
 // them would be too large.
 struct conv_passes {
+    const struct conv_method *method;
     size_t n;                   // classes
     bool covers;                // every output belongs to a pass
     struct conv_layout *layout; // the first pass of each class
@@ -62,9 +65,10 @@ bool conv_passes_refuse(const struct request *request, struct estimate *ret);
 void conv_passes_estimate(const struct request *request, const struct conv_method *method,
                           struct estimate *ret);
 
-// plan->state becomes a struct conv_passes; filter->state the packed taps of all its passes.
-enum partita_status conv_passes_create(struct partita_plan *plan, const struct request *request,
-                                       const struct conv_method *method);
+// The state of a plan in an arena, a struct conv_passes: the list of classes, then the offsets or
+// tables of each. filter->state holds the packed taps of all its passes.
+void *conv_passes_build(const struct partita_plan *plan, const struct request *request,
+                        const struct conv_method *method, struct arena *arena);
 struct filter_bytes conv_passes_filter_bytes(const struct partita_plan *plan);
 enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const void *taps,
                                             const struct region *scratch);
@@ -104,9 +108,8 @@ struct conv_call {
 };
 
 // Computes all passes; outputs that belong to no pass become 0.
-void conv_passes_run(const struct conv_method *method, const struct partita_plan *plan,
-                     const struct partita_filter *filter, const struct operands *operands,
-                     void *workspace);
+void conv_passes_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                     const struct operands *operands, void *workspace);
 
 // A task of a call: output channels begin .. end-1 of a group of one box.
 struct conv_task {

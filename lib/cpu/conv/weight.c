@@ -17,7 +17,7 @@ static void conv_weight_layout(const struct request *request,
                                const struct conv_weight_method *method, struct conv_weight *ret)
 {
     const size_t limit = request->workspace_limit;
-    *ret = (struct conv_weight){0};
+    *ret = (struct conv_weight){.method = method};
     conv_pass_make(request->shape, PARTITA_BACKWARD_WEIGHT, 0, &ret->pass);
     method->layout(ret, limit);
     const size_t bytes = size_add(method->worker_bytes(ret), ret->prepared_bytes);
@@ -44,10 +44,8 @@ static void conv_weight_estimate(const struct request *request,
     ret->bytes = size_add(ret->worker, ret->shared);
 }
 
-static struct conv_weight *conv_weight_build(const struct partita_plan *plan,
-                                             const struct request *request,
-                                             const struct conv_weight_method *method,
-                                             struct arena *arena)
+static void *conv_weight_build(const struct partita_plan *plan, const struct request *request,
+                               const struct conv_weight_method *method, struct arena *arena)
 {
     struct conv_weight made, *weight = arena_take(arena, sizeof *weight);
     conv_weight_layout(request, method, &made);
@@ -58,17 +56,6 @@ static struct conv_weight *conv_weight_build(const struct partita_plan *plan,
     if (plan->shape.channels_last) made.pass.transpose = plan->kernels->transpose;
     *weight = made;
     return weight;
-}
-
-static enum partita_status conv_weight_create(struct partita_plan *plan,
-                                              const struct request *request,
-                                              const struct conv_weight_method *method)
-{
-    struct arena arena = {0};
-    conv_weight_build(plan, request, method, &arena);
-    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    plan->state = conv_weight_build(plan, request, method, &arena);
-    return PARTITA_OK;
 }
 
 struct conv_weight_task conv_weight_task(const struct conv_weight_call *call, size_t index)
@@ -97,11 +84,11 @@ struct conv_weight_task conv_weight_task(const struct conv_weight_call *call, si
     return task;
 }
 
-static void conv_weight_run(const struct conv_weight_method *method,
-                            const struct partita_plan *plan, const struct operands *operands,
+static void conv_weight_run(const struct partita_plan *plan, const struct operands *operands,
                             void *workspace)
 {
     const struct conv_weight *weight = plan->state;
+    const struct conv_weight_method *method = weight->method;
     struct conv_weight_call call = {
         .plan = plan,
         .weight = weight,
@@ -126,18 +113,18 @@ void conv_estimate(const struct request *request, const struct conv_methods *met
     else conv_passes_estimate(request, methods->passes, ret);
 }
 
-enum partita_status conv_plan_create(struct partita_plan *plan, const struct request *request,
-                                     const struct conv_methods *methods)
+void *conv_build(const struct partita_plan *plan, const struct request *request,
+                 const struct conv_methods *methods, struct arena *arena)
 {
-    return request->direction == PARTITA_BACKWARD_WEIGHT
-               ? conv_weight_create(plan, request, methods->weight)
-               : conv_passes_create(plan, request, methods->passes);
+    return plan->direction == PARTITA_BACKWARD_WEIGHT
+               ? conv_weight_build(plan, request, methods->weight, arena)
+               : conv_passes_build(plan, request, methods->passes, arena);
 }
 
-void conv_run(const struct conv_methods *methods, const struct partita_plan *plan,
-              const struct partita_filter *filter, const struct operands *operands, void *workspace)
+enum partita_status conv_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                             const struct operands *operands, void *workspace)
 {
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
-        conv_weight_run(methods->weight, plan, operands, workspace);
-    else conv_passes_run(methods->passes, plan, filter, operands, workspace);
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) conv_weight_run(plan, operands, workspace);
+    else conv_passes_run(plan, filter, operands, workspace);
+    return PARTITA_OK;
 }

@@ -10,7 +10,10 @@
 #include "passes.h"
 #include "split_k.h"
 
+struct conv_weight_method;
+
 struct conv_weight {
+    const struct conv_weight_method *method;
     struct conv_pass pass;
     size_t term_splits, term_split;  // splits of the terms of a chunk
     size_t oc_splits, oc_split;      // splits of the output channels of a group
@@ -22,8 +25,8 @@ struct conv_weight {
 
 // How an engine computes the gradient of the taps.
 struct conv_weight_method {
-    // Chooses all fields but k_splits and offset, within `limit` bytes of workspace: of a worker
-    // and prepared.
+    // Chooses all fields but method, k_splits and offset, within `limit` bytes of workspace, of a
+    // worker and prepared.
     void (*layout)(struct conv_weight *weight, size_t limit);
     void (*count_work)(const struct conv_weight *weight, struct conv_work *work);
     size_t (*worker_bytes)(const struct conv_weight *weight);
@@ -40,13 +43,12 @@ struct conv_methods {
 void conv_estimate(const struct request *request, const struct conv_methods *methods,
                    struct estimate *ret);
 
-// plan->state becomes a struct conv_passes or a struct conv_weight.
-enum partita_status conv_plan_create(struct partita_plan *plan, const struct request *request,
-                                     const struct conv_methods *methods);
+// The state of a plan, a struct conv_passes or a struct conv_weight; see build_fn.
+void *conv_build(const struct partita_plan *plan, const struct request *request,
+                 const struct conv_methods *methods, struct arena *arena);
 
-void conv_run(const struct conv_methods *methods, const struct partita_plan *plan,
-              const struct partita_filter *filter, const struct operands *operands,
-              void *workspace);
+enum partita_status conv_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                             const struct operands *operands, void *workspace);
 
 struct conv_weight_call {
     const struct partita_plan *plan;

@@ -2,12 +2,11 @@
 // Forward and backward data of cpu/depthwise with channels last, with vectors of adjacent channels
 // (kernels->channels_conv), with AVX-512 or AVX2: samples are used where they are. A task is some
 // rows of outputs of an image, or a part of them.
-#include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/sizes.h"
 #include "base/thread.h"
+#include "cpu/conv/finish.h"
 #include "depthwise.h"
 #include "geometry/samples.h"
 
@@ -56,62 +55,26 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
     return ret->seconds <= direct->seconds;
 }
 
-void depthwise_next_tap(const struct plane_axis axis[2], size_t tap[2])
+static void *channels_build(const struct partita_plan *plan, const struct request *request,
+                            struct arena *arena)
 {
-    if (++tap[1] < axis[1].taps) return;
-    tap[1] = 0;
-    tap[0]++;
+    struct depthwise_plane *plane =
+        depthwise_plane_build(request, channels_pass, depthwise_next_tap, arena);
+    (void)plan;
+    if (plane) plane->pitch = channels_pitch(request->shape);
+    return plane;
 }
-
-void *depthwise_channels_build(const struct request *request, struct arena *arena)
-{
-    struct conv_pass pass;
-    const bool served = channels_pass(request, &pass);
-    assert(served);
-    (void)served;
-    return depthwise_plane_build(&pass, arena, depthwise_next_tap);
-}
-
-struct filter_bytes depthwise_channels_filter_bytes(const struct partita_plan *plan)
-{
-    const struct depthwise_plane *plane = plan->state;
-    return (struct filter_bytes){.packed =
-                                     size_mul(size_mul(plane->taps, channels_pitch(&plan->shape)),
-                                              plan->shape.scalar_bytes)};
-}
-
-void depthwise_channels_filter_pack(struct partita_filter *filter, const void *taps)
-{
-    const struct depthwise_plane *plane = filter->plan->state;
-    const struct shape *shape = &filter->plan->shape;
-    const size_t bytes = shape->scalar_bytes, channels = shape->in_channels;
-    const size_t pitch = channels_pitch(shape);
-    char *to = filter->state;
-    for (size_t t = 0; t < plane->taps; t++, to += pitch * bytes) {
-        samples_copy(to, 1, (const char *)taps + plane->tap[t] * bytes, plane->taps, channels,
-                     bytes);
-        memset(to + channels * bytes, 0, (pitch - channels) * bytes);
-    }
-}
-
-struct channels_call {
-    const struct partita_plan *plan;
-    const struct partita_filter *filter;
-    const char *from;
-    char *to;
-    size_t row_tasks, column_tasks; // of an image
-};
 
 // Columns first .. end-1 of a row of outputs of an image, whose samples are at x.
-static void channels_row(const struct channels_call *call, const char *x, char *y, size_t row,
+static void channels_row(const struct depthwise_call *call, const char *x, char *y, size_t row,
                          size_t first, size_t end)
 {
     const struct depthwise_plane *plane = call->plan->state;
     const struct shape *shape = &call->plan->shape;
     const struct plane_axis *axis = plane->axis;
     const size_t channels = shape->in_channels, position = channels * shape->scalar_bytes;
-    const size_t pitch = channels_pitch(shape);
-    const bool forward = call->plan->direction == PARTITA_FORWARD;
+    const size_t pitch = plane->pitch;
+    const struct conv_finish finish = filter_finish(call->filter, 0);
     const ptrdiff_t begin = (ptrdiff_t)(row * axis[0].step) + axis[0].first;
     const struct inside in = samples_inside(axis[0].size, begin, 1, axis[0].taps);
     const void *rows[MAX_ROWS];
@@ -121,12 +84,12 @@ static void channels_row(const struct channels_call *call, const char *x, char *
                                  .w = (const char *)call->filter->state +
                                       in.begin * axis[1].taps * pitch * shape->scalar_bytes,
                                  .y = y + (row * axis[1].count + first) * position,
-                                 .bias = forward ? call->filter->bias : NULL,
+                                 .bias = finish.bias,
                                  .rows = in.count,
                                  .channels = channels,
                                  .w_pitch = pitch,
                                  .axis = axis[1],
-                                 .relu = forward && shape->relu};
+                                 .relu = finish.relu};
     // Behind the last row of an image comes the next image.
     if (depthwise_array_bytes(shape) > DEPTHWISE.far_bytes) {
         const uintptr_t next = (uintptr_t)(begin + (ptrdiff_t)axis[0].taps) * axis[1].size;
@@ -138,15 +101,26 @@ static void channels_row(const struct channels_call *call, const char *x, char *
     call->plan->kernels->channels_conv(&conv);
 }
 
+// Tasks of a column and of a row of outputs of an image.
+static size_t row_tasks(const struct depthwise_plane *plane)
+{
+    return ceil_div(plane->axis[0].count, TASK_ROWS);
+}
+
+static size_t column_tasks(const struct depthwise_plane *plane)
+{
+    return ceil_div(plane->axis[1].count, TASK_COLUMNS);
+}
+
 static void channels_task(void *context, size_t task, int worker)
 {
-    const struct channels_call *call = context;
+    const struct depthwise_call *call = context;
     const struct depthwise_plane *plane = call->plan->state;
     const struct shape *shape = &call->plan->shape;
     const struct plane_axis *axis = plane->axis;
-    const size_t columns = task % call->column_tasks,
-                 rows = task / call->column_tasks % call->row_tasks;
-    const size_t item = task / call->column_tasks / call->row_tasks;
+    const size_t columns = task % column_tasks(plane);
+    const size_t rows = task / column_tasks(plane) % row_tasks(plane);
+    const size_t item = task / column_tasks(plane) / row_tasks(plane);
     const size_t position = shape->in_channels * shape->scalar_bytes;
     const char *x = call->from + item * axis[0].size * axis[1].size * position;
     char *y = call->to + item * axis[0].count * axis[1].count * position;
@@ -157,16 +131,15 @@ static void channels_task(void *context, size_t task, int worker)
         channels_row(call, x, y, row, columns * TASK_COLUMNS, last);
 }
 
-void depthwise_channels_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                            const struct operands *operands)
+static void channels_run(struct depthwise_call *call)
 {
-    const struct depthwise_plane *plane = plan->state;
-    struct channels_call call = {.plan = plan,
-                                 .filter = filter,
-                                 .from = operands->from[0],
-                                 .to = operands->to,
-                                 .row_tasks = ceil_div(plane->axis[0].count, TASK_ROWS),
-                                 .column_tasks = ceil_div(plane->axis[1].count, TASK_COLUMNS)};
-    thread_loop(plan->threads, plan->shape.batch * call.row_tasks * call.column_tasks,
-                channels_task, &call);
+    const struct depthwise_plane *plane = call->plan->state;
+    thread_loop(call->plan->threads,
+                call->plan->shape.batch * row_tasks(plane) * column_tasks(plane), channels_task,
+                call);
 }
+
+const struct depthwise_method depthwise_channels = {.build = channels_build,
+                                                    .filter_bytes = depthwise_plane_filter_bytes,
+                                                    .filter_pack = depthwise_plane_filter_pack,
+                                                    .run = channels_run};

@@ -39,44 +39,32 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     if (!ret->applicable && request->transform > 1) *ret = fft;
 }
 
+static const struct depthwise_method *method_of(const struct partita_plan *plan)
+{
+    static const struct depthwise_method *const methods[][2] = {
+        [DEPTHWISE_DIRECT] = {&depthwise_direct, &depthwise_weight},
+        [DEPTHWISE_FFT] = {&depthwise_fft, &depthwise_fft},
+        [DEPTHWISE_ROWS] = {&depthwise_rows, &depthwise_weight_rows},
+        [DEPTHWISE_CHANNELS] = {&depthwise_channels}};
+    return methods[plan->choice.variant][plan->direction == PARTITA_BACKWARD_WEIGHT];
+}
+
 static enum partita_status depthwise_plan_create(struct partita_plan *plan,
                                                  const struct request *request)
 {
-    static void *(*const builds[][2])(const struct request *, struct arena *) = {
-        [DEPTHWISE_DIRECT] = {NULL, depthwise_weight_build},
-        [DEPTHWISE_FFT] = {depthwise_fft_build, depthwise_fft_build},
-        [DEPTHWISE_ROWS] = {depthwise_rows_build, depthwise_weight_rows_build},
-        [DEPTHWISE_CHANNELS] = {depthwise_channels_build}};
-    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    void *(*const build)(const struct request *, struct arena *) =
-        builds[plan->choice.variant][weight];
-    struct arena arena = {0};
-    if (!build) return conv_passes_create(plan, request, &depthwise_direct_method);
-    build(request, &arena);
-    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    plan->state = build(request, &arena);
-    return PARTITA_OK;
+    return plan_build(plan, request, method_of(plan)->build);
 }
 
 static struct filter_bytes depthwise_filter_bytes(const struct partita_plan *plan)
 {
-    if (plan->choice.variant == DEPTHWISE_FFT) return depthwise_fft_filter_bytes(plan);
-    if (plan->choice.variant == DEPTHWISE_ROWS) return depthwise_rows_filter_bytes(plan);
-    if (plan->choice.variant == DEPTHWISE_CHANNELS) return depthwise_channels_filter_bytes(plan);
-    return depthwise_direct_filter_bytes(plan);
+    return method_of(plan)->filter_bytes(plan);
 }
 
 static enum partita_status depthwise_filter_pack(struct partita_filter *filter, const void *taps,
                                                  const struct region *scratch)
 {
     assert(depthwise_filter_bytes(filter->plan).scratch <= scratch->bytes);
-    if (filter->plan->choice.variant == DEPTHWISE_FFT)
-        depthwise_fft_filter_pack(filter, taps, scratch->data);
-    else if (filter->plan->choice.variant == DEPTHWISE_ROWS)
-        depthwise_rows_filter_pack(filter, taps);
-    else if (filter->plan->choice.variant == DEPTHWISE_CHANNELS)
-        depthwise_channels_filter_pack(filter, taps);
-    else depthwise_direct_filter_pack(filter, taps);
+    method_of(filter->plan)->filter_pack(filter, taps, scratch->data);
     return PARTITA_OK;
 }
 
@@ -84,15 +72,15 @@ static enum partita_status depthwise_run(const struct partita_plan *plan,
                                          const struct partita_filter *filter,
                                          const struct operands *operands, void *workspace)
 {
-    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
-    if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_run(plan, filter, operands, workspace);
-    else if (plan->choice.variant == DEPTHWISE_ROWS && weight)
-        depthwise_weight_rows_run(plan, operands, workspace);
-    else if (plan->choice.variant == DEPTHWISE_ROWS) depthwise_rows_run(plan, filter, operands);
-    else if (plan->choice.variant == DEPTHWISE_CHANNELS)
-        depthwise_channels_run(plan, filter, operands);
-    else if (weight) depthwise_weight_run(plan, operands, workspace);
-    else conv_passes_run(&depthwise_direct_method, plan, filter, operands, workspace);
+    struct depthwise_call call = {.plan = plan,
+                                  .filter = filter,
+                                  .operands = operands,
+                                  .from = operands->from[0],
+                                  .gy = operands->from[1],
+                                  .to = operands->to,
+                                  .shared = workspace,
+                                  .workers = (char *)workspace + plan->choice.shared};
+    method_of(plan)->run(&call);
     return PARTITA_OK;
 }
 

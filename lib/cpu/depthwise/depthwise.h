@@ -190,7 +190,8 @@ struct depthwise_taps {
 void depthwise_make_taps(const struct conv_pass *pass, struct depthwise_taps *taps,
                          struct arena *arena);
 
-// Packs a box of plane number `plane` of each lane.
+// A box of plane number `plane` of each lane. depthwise_pack: packs its inputs.
+// depthwise_prefetch_row: prefetches row i of its outputs in an array, if there is one.
 struct depthwise_box {
     const struct conv_pass *pass;
     struct conv_index index;
@@ -198,6 +199,8 @@ struct depthwise_box {
 };
 void depthwise_pack(const struct partita_plan *plan, const struct depthwise_box *box,
                     const struct depthwise_lanes *lanes, char *packed, const char *x);
+void depthwise_prefetch_row(const struct depthwise_box *box, const struct depthwise_lanes *lanes,
+                            const char *array, size_t i, bool write);
 
 // depthwise_packed_bytes: bytes of a packed box. depthwise_packed_row: the first row that the
 // outputs (d, h) read.
@@ -213,86 +216,76 @@ static inline const char *depthwise_packed_row(const struct conv_pass *pass, con
     return packed + row * pass->box.extent[2] * CONV_BLOCK_BYTES;
 }
 
-// Forward and backward data tap by tap.
-extern const struct conv_method depthwise_direct_method;
-void depthwise_direct_estimate(const struct request *request, struct estimate *ret);
-struct filter_bytes depthwise_direct_filter_bytes(const struct partita_plan *plan);
-void depthwise_direct_filter_pack(struct partita_filter *filter, const void *taps);
+// One call.
+struct depthwise_call {
+    const struct partita_plan *plan;
+    const struct partita_filter *filter; // NULL: backward weight
+    const struct operands *operands;
+    const char *from, *gy; // of the operands
+    char *to;
+    char *shared, *workers; // parts of the workspace
+};
 
-// The same along rows of single planes, where the kernel serves that; false if it does not, or if
-// `direct`, the estimate of the sums above, is faster (with strides: as DEPTHWISE corrects it).
+// A variant for forward and backward data or for backward weight, which has no filter: the state of
+// a plan in an arena, its filter, and a call.
+struct depthwise_method {
+    build_fn *build;
+    struct filter_bytes (*filter_bytes)(const struct partita_plan *plan);
+    void (*filter_pack)(struct partita_filter *filter, const void *taps, void *scratch);
+    void (*run)(struct depthwise_call *call);
+};
+extern const struct depthwise_method depthwise_direct, depthwise_weight, depthwise_fft,
+    depthwise_rows, depthwise_weight_rows, depthwise_channels;
+
+// Estimates of the variants. Those that return a bool refine `direct`, the estimate of sums over
+// packed boxes: false if their kernel does not serve the layer, or if `direct` is faster (with
+// strides and in backward weight as DEPTHWISE corrects it).
+void depthwise_direct_estimate(const struct request *request, struct estimate *ret);
 bool depthwise_rows_estimate(const struct request *request, const struct estimate *direct,
                              struct estimate *ret);
-void *depthwise_rows_build(const struct request *request, struct arena *arena);
-struct filter_bytes depthwise_rows_filter_bytes(const struct partita_plan *plan);
-void depthwise_rows_filter_pack(struct partita_filter *filter, const void *taps);
-void depthwise_rows_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                        const struct operands *operands);
+bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
+                                 struct estimate *ret);
+void depthwise_fft_estimate(const struct request *request, struct estimate *ret);
+void depthwise_fft_explain(const struct partita_plan *plan, struct text *text);
+void depthwise_weight_estimate(const struct request *request, struct estimate *ret);
+bool depthwise_weight_rows_estimate(const struct request *request, const struct estimate *direct,
+                                    struct estimate *ret);
+
+// plane.c: a pass along two axes without gaps between taps, false if there is none; an axis of it.
+bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass);
+struct plane_axis depthwise_plane_axis(const struct conv_axis *axis);
 
 // The pass of a layer that kernels along rows serve; false: there is none.
 bool depthwise_rows_pass(const struct request *request, struct conv_pass *pass);
 
-// The problem of rows.c, weight_rows.c and channels.c: a pass along two axes without gaps
-// between taps, false if there is none; an axis of it.
-bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass);
-struct plane_axis depthwise_plane_axis(const struct conv_axis *axis);
-
-// The state of their plans. `next`: from one of the packed taps to the next, from {0, 0} on.
+// Such a pass in the state of a plan, and its filter. `next`: from one of the packed taps to the
+// next, from {0, 0} on.
 struct depthwise_plane {
     struct plane_axis axis[2];
+    size_t pitch;       // scalars from a packed tap of all channels to the next; 0: the taps of
+                        // a channel are adjacent
     size_t taps, tap[]; // the caller's tap of each of the packed ones
 };
+typedef bool plane_pass_fn(const struct request *request, struct conv_pass *pass);
 typedef void next_tap_fn(const struct plane_axis axis[2], size_t tap[2]);
-struct depthwise_plane *depthwise_plane_build(const struct conv_pass *pass, struct arena *arena,
-                                              next_tap_fn *next);
+struct depthwise_plane *depthwise_plane_build(const struct request *request, plane_pass_fn *find,
+                                              next_tap_fn *next, struct arena *arena);
 void depthwise_next_tap(const struct plane_axis axis[2], size_t tap[2]); // row after row
-
-// The same with channels last, in vectors of adjacent channels.
-bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
-                                 struct estimate *ret);
-void *depthwise_channels_build(const struct request *request, struct arena *arena);
-struct filter_bytes depthwise_channels_filter_bytes(const struct partita_plan *plan);
-void depthwise_channels_filter_pack(struct partita_filter *filter, const void *taps);
-void depthwise_channels_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                            const struct operands *operands);
-
-// Any direction by transforms. depthwise_fft_build, depthwise_weight_build: the plan's state in an
-// arena.
-void depthwise_fft_estimate(const struct request *request, struct estimate *ret);
-void *depthwise_fft_build(const struct request *request, struct arena *arena);
-struct filter_bytes depthwise_fft_filter_bytes(const struct partita_plan *plan);
-void depthwise_fft_filter_pack(struct partita_filter *filter, const void *taps, void *scratch);
-void depthwise_fft_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                       const struct operands *operands, void *workspace);
-void depthwise_fft_explain(const struct partita_plan *plan, struct text *text);
-
-// Backward weight tap by tap.
-void depthwise_weight_estimate(const struct request *request, struct estimate *ret);
-void *depthwise_weight_build(const struct request *request, struct arena *arena);
-void depthwise_weight_run(const struct partita_plan *plan, const struct operands *operands,
-                          void *workspace);
-
-// The same along rows of single planes; false if the kernel does not serve that, or if `direct`,
-// the estimate of the sums above as DEPTHWISE corrects it, is faster.
-bool depthwise_weight_rows_estimate(const struct request *request, const struct estimate *direct,
-                                    struct estimate *ret);
-void *depthwise_weight_rows_build(const struct request *request, struct arena *arena);
-void depthwise_weight_rows_run(const struct partita_plan *plan, const struct operands *operands,
-                               void *workspace);
+struct filter_bytes depthwise_plane_filter_bytes(const struct partita_plan *plan);
+void depthwise_plane_filter_pack(struct partita_filter *filter, const void *taps, void *scratch);
 
 // Number of splits of the sums of backward weight, each of which takes `bytes` bytes for a lane
 // group, within the request's workspace limit less a worker's memory.
 size_t depthwise_k_splits(const struct request *request, size_t worker, size_t max_splits,
                           size_t bytes);
 
-// Reduces sums of backward weight, [group][split][output][tap][lane], into gw: splits in a tree,
-// then a channel's lanes in order. tap_of: the caller's tap of each tap of the sums; NULL: the
-// same.
+// Reduces sums of backward weight, [group][split][output][tap][lane] in the call's shared memory,
+// into gw: splits in a tree, then a channel's lanes in order. tap_of: the caller's tap of each tap
+// of the sums; NULL: the same.
 struct depthwise_sums {
-    char *sums;
     size_t splits, bytes;
     size_t (*tap_of)(const void *state, size_t i);
 };
-void depthwise_reduce(const struct partita_plan *plan, const struct depthwise_sums *sums, void *gw);
+void depthwise_reduce(const struct depthwise_call *call, const struct depthwise_sums *sums);
 
 #endif

@@ -114,19 +114,6 @@ static void prefetch_next(const struct conv_call *call, const struct box_task *b
     prefetch_share(&box->next_out, call->to, out, &(struct share){row, rows, bytes, true});
 }
 
-// Prefetches row i of output plane j of a box for writing.
-static void prefetch_output_row(const struct conv_call *call, const struct box_task *box, size_t j,
-                                size_t i)
-{
-    const struct conv_pass *pass = &call->layout->pass;
-    const struct conv_index *index = &box->index;
-    const size_t n_h = index->count[1], bytes = pass->scalar_bytes;
-    if (i >= index->count[0] * n_h) return;
-    const size_t row = conv_pass_output_sample(pass, index, i / n_h, i % n_h);
-    depthwise_prefetch(&box->out, call->to + j * box->out.strides.channel * bytes, bytes, row,
-                       row + (index->count[2] - 1) * pass->axis[2].spread + 1, true);
-}
-
 // Computes the rows of output plane j of each channel.
 static void sum_plane(const struct conv_call *call, const struct box_task *box, size_t j)
 {
@@ -136,6 +123,7 @@ static void sum_plane(const struct conv_call *call, const struct box_task *box, 
     const bool forward = call->plan->direction == PARTITA_FORWARD;
     const size_t n_h = index->count[1], n = index->count[2];
     const bool apart = depthwise_apart(&call->plan->shape);
+    const struct depthwise_box outputs = {pass, *index, j};
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     const struct conv_finish finish = depthwise_finish(call->filter, box->group, j, bias);
     for (size_t i = 0; i < index->count[0] * n_h; i++) {
@@ -146,7 +134,7 @@ static void sum_plane(const struct conv_call *call, const struct box_task *box, 
                                           .n = n};
         const char *in = depthwise_packed_row(pass, box->packed, d, h);
         if (j == 0) prefetch_next(call, box, i);
-        if (apart) prefetch_output_row(call, box, j, i + DEPTHWISE.ahead);
+        if (apart) depthwise_prefetch_row(&outputs, &box->out, call->to, i + DEPTHWISE.ahead, true);
         memset(box->sums, 0, n * CONV_BLOCK_BYTES);
         for (size_t k = 0; k < pass->in; k++)
             sum_row(call, box->sums, in + k * depthwise_packed_bytes(pass),
@@ -179,10 +167,10 @@ static void run_box(void *context, size_t index, int worker)
     for (size_t j = 0; j < pass->out; j++) sum_plane(call, &box, j);
 }
 
-const struct conv_method depthwise_direct_method = {.layout = depthwise_layout,
-                                                    .make_tables = make_tables,
-                                                    .worker_bytes = depthwise_worker_bytes,
-                                                    .run_task = run_box};
+static const struct conv_method direct_method = {.layout = depthwise_layout,
+                                                 .make_tables = make_tables,
+                                                 .worker_bytes = depthwise_worker_bytes,
+                                                 .run_task = run_box};
 
 void depthwise_direct_estimate(const struct request *request, struct estimate *ret)
 {
@@ -200,7 +188,7 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
         struct conv_layout layout;
         const struct conv_pass *pass = &layout.pass;
         const struct conv_axis *axis = pass->axis;
-        if (!conv_layout_make(request, &depthwise_direct_method, class[k].first, &layout)) continue;
+        if (!conv_layout_make(request, &direct_method, class[k].first, &layout)) continue;
         const double n = (double)class[k].n, boxes = (double)conv_pass_boxes(pass);
         const double lines = (double)axis[0].count * (double)axis[1].count;
         reads += n * boxes * (double)conv_pass_rows(pass) * (double)pass->box.extent[2];
@@ -231,19 +219,26 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
     ret->applicable = true;
 }
 
-struct filter_bytes depthwise_direct_filter_bytes(const struct partita_plan *plan)
+static void *boxes_build(const struct partita_plan *plan, const struct request *request,
+                         struct arena *arena)
+{
+    return conv_passes_build(plan, request, &direct_method, arena);
+}
+
+static struct filter_bytes boxes_filter_bytes(const struct partita_plan *plan)
 {
     const struct conv_passes *passes = plan->state;
     return (struct filter_bytes){.packed = size_mul(passes->taps, CONV_BLOCK_BYTES)};
 }
 
-void depthwise_direct_filter_pack(struct partita_filter *filter, const void *taps)
+static void boxes_filter_pack(struct partita_filter *filter, const void *taps, void *scratch)
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const struct conv_passes *passes = plan->state;
     struct conv_layout layout;
     (void)passes; // for the assertion
+    (void)scratch;
     for (bool more = conv_passes_first(plan, &layout); more; more = conv_passes_next(plan, &layout))
         for (size_t g = 0; g < depthwise_groups(shape); g++) {
             const struct depthwise_taps *order = layout.tables;
@@ -258,3 +253,13 @@ void depthwise_direct_filter_pack(struct partita_filter *filter, const void *tap
                 }
         }
 }
+
+static void boxes_run(struct depthwise_call *call)
+{
+    conv_passes_run(call->plan, call->filter, call->operands, call->workers);
+}
+
+const struct depthwise_method depthwise_direct = {.build = boxes_build,
+                                                  .filter_bytes = boxes_filter_bytes,
+                                                  .filter_pack = boxes_filter_pack,
+                                                  .run = boxes_run};

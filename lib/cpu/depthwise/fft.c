@@ -109,12 +109,14 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     ret->variant = DEPTHWISE_FFT;
 }
 
-void *depthwise_fft_build(const struct request *request, struct arena *arena)
+static void *fft_build(const struct partita_plan *plan, const struct request *request,
+                       struct arena *arena)
 {
     struct depthwise_fft made, *p = arena_take(arena, sizeof *p);
     double seconds;
     const bool fits = layout_fft(request, &made, &seconds);
     assert(fits);
+    (void)plan;
     (void)fits;
     depthwise_grid_factors(&made.grid, request->shape->f64, arena);
     if (arena->base) *p = made;
@@ -138,16 +140,10 @@ static void clear_rows(const struct depthwise_grid *grid, char *spectrum, size_t
            (end - first) * grid->row * ELEMENT_BYTES);
 }
 
-struct fft_call {
-    const struct partita_plan *plan;
-    const struct depthwise_fft *p;
-    const struct kernels *kernels;
-    const struct partita_filter *filter;
-    char *to;
-    const char *from, *gy;
-    _Atomic uint64_t *peak; // NULL: not wanted
-    char *sums, *workers;
-};
+static const struct depthwise_grid *grid_of(const struct depthwise_call *call)
+{
+    return &((const struct depthwise_fft *)call->plan->state)->grid;
+}
 
 // Rows of a rectangle of a plane of each lane: of x its windows, or of gy a tile's outputs.
 struct rectangle {
@@ -157,16 +153,18 @@ struct rectangle {
 };
 
 // Transforms the rows of the rectangle in planes of x; columns are left to do.
-static void read_rows(const struct fft_call *call, const struct rectangle *rectangle,
+static void read_rows(const struct depthwise_call *call, const struct rectangle *rectangle,
                       const struct depthwise_lanes *lanes, char *spectrum, char *row, const char *x)
 {
-    const struct depthwise_grid *grid = &call->p->grid;
+    const struct depthwise_grid *grid = grid_of(call);
     const struct grid_window *h = &rectangle->axis[0], *w = &rectangle->axis[1];
     const struct lanes_row samples = samples_line(grid, row);
     clear_rows(grid, spectrum, 0, h->begin);
     clear_rows(grid, spectrum, h->end, grid->axis[0].edge);
     memset(row + w->n * CONV_BLOCK_BYTES, 0, (grid->axis[1].edge - w->n) * CONV_BLOCK_BYTES);
     const size_t width = depthwise_width(&call->plan->shape);
+    const bool weight = call->plan->direction == PARTITA_BACKWARD_WEIGHT;
+    _Atomic uint64_t *call_peak = weight ? NULL : call->operands->peak;
     uint64_t peak = 0;
     for (size_t i = h->begin; i < h->end; i++) {
         const size_t at = (size_t)(h->first + (ptrdiff_t)i);
@@ -182,14 +180,14 @@ static void read_rows(const struct fft_call *call, const struct rectangle *recta
             depthwise_prefetch(lanes, x + rectangle->plane * lanes->strides.channel * bytes, bytes,
                                next * rectangle->size[1], (next + 1) * rectangle->size[1], false);
         depthwise_read(call->plan, lanes, row, x, &from);
-        if (call->peak) {
-            const uint64_t of_row =
-                call->kernels->peak(row + w->begin * CONV_BLOCK_BYTES, (w->end - w->begin) * width);
+        if (call_peak) {
+            const uint64_t of_row = call->plan->kernels->peak(row + w->begin * CONV_BLOCK_BYTES,
+                                                              (w->end - w->begin) * width);
             peak = of_row > peak ? of_row : peak;
         }
-        call->kernels->lanes_dft(&to, &samples, &grid->axis[1].dft);
+        call->plan->kernels->lanes_dft(&to, &samples, &grid->axis[1].dft);
     }
-    if (peak) operands_raise_peak(call->peak, peak);
+    if (peak) operands_raise_peak(call_peak, peak);
 }
 
 static struct rectangle window_of(const struct depthwise_grid *grid, size_t tile)
@@ -256,7 +254,7 @@ static void transform_taps(const struct partita_filter *filter, size_t g, size_t
     }
 }
 
-struct filter_bytes depthwise_fft_filter_bytes(const struct partita_plan *plan)
+static struct filter_bytes fft_filter_bytes(const struct partita_plan *plan)
 {
     const struct depthwise_grid *grid = &((const struct depthwise_fft *)plan->state)->grid;
     const size_t spectra = depthwise_groups(&plan->shape) * depthwise_multiplier(&plan->shape);
@@ -264,7 +262,7 @@ struct filter_bytes depthwise_fft_filter_bytes(const struct partita_plan *plan)
                                  .scratch = grid->bytes + grid->axis[1].edge * CONV_BLOCK_BYTES};
 }
 
-void depthwise_fft_filter_pack(struct partita_filter *filter, const void *taps, void *scratch)
+static void fft_filter_pack(struct partita_filter *filter, const void *taps, void *scratch)
 {
     const size_t groups = depthwise_groups(&filter->plan->shape);
     for (size_t g = 0; g < groups; g++)
@@ -272,20 +270,20 @@ void depthwise_fft_filter_pack(struct partita_filter *filter, const void *taps, 
             transform_taps(filter, g, j, taps, scratch);
 }
 
-static struct fft_worker worker_memory(const struct fft_call *call, int worker)
+static struct fft_worker worker_memory(const struct depthwise_call *call, int worker)
 {
     struct arena arena = {.base = call->workers + (size_t)worker * call->plan->choice.worker};
-    const struct fft_worker memory = layout_worker(call->p, &arena);
+    const struct fft_worker memory = layout_worker(call->plan->state, &arena);
     assert(arena.used <= call->plan->choice.worker);
     return memory;
 }
 
 // Writes output j of a tile from a spectrum whose columns are transformed back.
-static void write_rows(const struct fft_call *call, const struct rectangle *window,
+static void write_rows(const struct depthwise_call *call, const struct rectangle *window,
                        const struct depthwise_task *task, size_t j, char *spectrum, char *row)
 {
     const struct partita_plan *plan = call->plan;
-    const struct depthwise_grid *grid = &call->p->grid;
+    const struct depthwise_grid *grid = grid_of(call);
     const struct grid_window *h = &window->axis[0], *w = &window->axis[1];
     const size_t width = grid->axis[1].out, bytes = plan->shape.scalar_bytes;
     const struct lanes_row samples = samples_line(grid, row);
@@ -306,32 +304,32 @@ static void write_rows(const struct fft_call *call, const struct rectangle *wind
         const size_t ahead = to.row + DEPTHWISE.ahead * width + w->at;
         if (far && i + DEPTHWISE.ahead < h->length)
             depthwise_prefetch(&lanes, planes, bytes, ahead, ahead + w->length, true);
-        call->kernels->lanes_dft_inverse(&samples, &from, &grid->axis[1].dft);
+        call->plan->kernels->lanes_dft_inverse(&samples, &from, &grid->axis[1].dft);
         depthwise_write(plan, &lanes, call->to, row, &to, &finish);
     }
 }
 
 // Transforms a column into contiguous memory, which it returns; a single element stays where it is.
-static struct lanes_row transform_column(const struct fft_call *call, char *spectrum, size_t k,
-                                         char *to)
+static struct lanes_row transform_column(const struct depthwise_call *call, char *spectrum,
+                                         size_t k, char *to)
 {
-    const struct depthwise_grid *grid = &call->p->grid;
+    const struct depthwise_grid *grid = grid_of(call);
     const struct lanes_row from = column_line(grid, spectrum, k);
     if (grid->axis[0].dft.passes == 0) return from;
     const struct lanes_row ret = contiguous_line(grid, to, 0);
-    call->kernels->lanes_dft(&ret, &from, &grid->axis[0].dft);
+    call->plan->kernels->lanes_dft(&ret, &from, &grid->axis[0].dft);
     return ret;
 }
 
 // Columns of memory->y = or += those of memory->x times spectrum i of a group of the filter, and
 // transformed back where y is complete. Where each group has one output, x is not transformed yet.
-static void multiply_columns(const struct fft_call *call, const struct fft_worker *memory,
+static void multiply_columns(const struct depthwise_call *call, const struct fft_worker *memory,
                              size_t group, size_t i, bool add, bool complete)
 {
-    const struct depthwise_grid *grid = &call->p->grid;
+    const struct depthwise_grid *grid = grid_of(call);
     const struct lanes_dft *dft = &grid->axis[0].dft;
-    const struct kernels *kernels = call->kernels;
-    const bool transformed = call->p->planes_out > 1;
+    const struct kernels *kernels = call->plan->kernels;
+    const bool transformed = ((const struct depthwise_fft *)call->plan->state)->planes_out > 1;
     const size_t spectrum = group * depthwise_multiplier(&call->plan->shape) + i;
     const char *h = (const char *)call->filter->state + spectrum * grid->bytes;
     for (size_t k = 0; k < grid->axis[1].edge / 2; k++) {
@@ -353,8 +351,8 @@ static void multiply_columns(const struct fft_call *call, const struct fft_worke
 // One task: one tile of the planes of one group and set.
 static void run_tile(void *context, size_t index, int worker)
 {
-    const struct fft_call *call = context;
-    const struct depthwise_fft *p = call->p;
+    const struct depthwise_call *call = context;
+    const struct depthwise_fft *p = call->plan->state;
     const struct depthwise_grid *grid = &p->grid;
     const struct shape *shape = &call->plan->shape;
     const size_t tiles = grid_tiles(grid);
@@ -372,7 +370,7 @@ static void run_tile(void *context, size_t index, int worker)
     }
     for (size_t k = 0; k < grid->axis[1].edge / 2 && p->planes_out > 1; k++) {
         const struct lanes_row column = column_line(grid, memory.x, k);
-        call->kernels->lanes_dft(&column, &column, &grid->axis[0].dft);
+        call->plan->kernels->lanes_dft(&column, &column, &grid->axis[0].dft);
     }
     for (size_t j = 0; j < p->planes_out; j++) {
         if (p->planes_out > 1) multiply_columns(call, &memory, task.group, j, false, true);
@@ -382,12 +380,12 @@ static void run_tile(void *context, size_t index, int worker)
 
 // Products of x and the conjugate of gy's plane j of one tile, added to the sum unless it is the
 // first, column by column.
-static void add_tile(const struct fft_call *call, const struct depthwise_task *task, size_t tile,
-                     size_t j, const struct fft_worker *memory, bool first)
+static void add_tile(const struct depthwise_call *call, const struct depthwise_task *task,
+                     size_t tile, size_t j, const struct fft_worker *memory, bool first)
 {
     const struct shape *shape = &call->plan->shape;
-    const struct kernels *kernels = call->kernels;
-    const struct depthwise_grid *grid = &call->p->grid;
+    const struct kernels *kernels = call->plan->kernels;
+    const struct depthwise_grid *grid = grid_of(call);
     const struct depthwise_group group = depthwise_group(shape, task->group);
     const struct rectangle window = window_of(grid, tile);
     struct rectangle outputs = {.size = {grid->axis[0].out, grid->axis[1].out}, .plane = j};
@@ -411,10 +409,10 @@ static void add_tile(const struct fft_call *call, const struct depthwise_task *t
 // Gradients of the taps from their summed spectrum: tap r lies where x is r * dilation
 // later than gy. Where that is beyond the transform x ends before, and the value there is 0,
 // wrapped or not.
-static void take_taps(const struct fft_call *call, const struct fft_worker *memory, char *to)
+static void take_taps(const struct depthwise_call *call, const struct fft_worker *memory, char *to)
 {
-    const struct depthwise_grid *grid = &call->p->grid;
-    const struct kernels *kernels = call->kernels;
+    const struct depthwise_grid *grid = grid_of(call);
+    const struct kernels *kernels = call->plan->kernels;
     const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
     const struct lanes_row samples = samples_line(grid, memory->row);
     const double scale = 2 / ((double)h->edge * (double)w->edge);
@@ -441,8 +439,8 @@ static void take_taps(const struct fft_call *call, const struct fft_worker *memo
 // One task: one lane group in one split of its tiles and sets.
 static void sum_tiles(void *context, size_t index, int worker)
 {
-    const struct fft_call *call = context;
-    const struct depthwise_fft *p = call->p;
+    const struct depthwise_call *call = context;
+    const struct depthwise_fft *p = call->plan->state;
     const struct shape *shape = &call->plan->shape;
     struct depthwise_task task = {.group = index / p->splits};
     const struct depthwise_group group = depthwise_group(shape, task.group);
@@ -450,7 +448,7 @@ static void sum_tiles(void *context, size_t index, int worker)
     const size_t tiles = grid_tiles(&p->grid), all = depthwise_sets(shape, &group) * tiles;
     const size_t begin = split * all / p->splits, end = (split + 1) * all / p->splits;
     const struct fft_worker memory = worker_memory(call, worker);
-    char *sums = call->sums + index * p->bytes;
+    char *sums = call->shared + index * p->bytes;
     if (begin == end) memset(sums, 0, p->bytes);
     for (size_t j = 0; begin < end && j < multiplier; j++) {
         for (size_t i = begin; i < end; i++) {
@@ -461,26 +459,21 @@ static void sum_tiles(void *context, size_t index, int worker)
     }
 }
 
-void depthwise_fft_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                       const struct operands *operands, void *workspace)
+static void fft_run(struct depthwise_call *call)
 {
+    const struct partita_plan *plan = call->plan;
     const struct depthwise_fft *p = plan->state;
     const struct shape *shape = &plan->shape;
-    struct fft_call call = {.plan = plan,
-                            .p = p,
-                            .kernels = plan->kernels,
-                            .filter = filter,
-                            .to = operands->to,
-                            .from = operands->from[0],
-                            .gy = operands->from[1],
-                            .peak = p->weight ? NULL : operands->peak,
-                            .sums = workspace,
-                            .workers = (char *)workspace + plan->choice.shared};
+    const struct depthwise_sums sums = {p->splits, p->bytes, NULL};
     if (!p->weight) {
-        thread_loop(plan->threads, grid_tiles(&p->grid) * depthwise_tasks(shape), run_tile, &call);
+        thread_loop(plan->threads, grid_tiles(&p->grid) * depthwise_tasks(shape), run_tile, call);
         return;
     }
-    const struct depthwise_sums sums = {workspace, p->splits, p->bytes, NULL};
-    thread_loop(plan->threads, depthwise_groups(shape) * p->splits, sum_tiles, &call);
-    depthwise_reduce(plan, &sums, operands->to);
+    thread_loop(plan->threads, depthwise_groups(shape) * p->splits, sum_tiles, call);
+    depthwise_reduce(call, &sums);
 }
+
+const struct depthwise_method depthwise_fft = {.build = fft_build,
+                                               .filter_bytes = fft_filter_bytes,
+                                               .filter_pack = fft_filter_pack,
+                                               .run = fft_run};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "cpu/conv/finish.h"
 #include "depthwise.h"
 #include "geometry/samples.h"
 
@@ -118,15 +119,16 @@ struct conv_finish depthwise_finish(const struct partita_filter *filter, size_t 
 {
     const struct shape *shape = &filter->plan->shape;
     const size_t bytes = shape->scalar_bytes;
-    if (filter->plan->direction != PARTITA_FORWARD) return (struct conv_finish){.bias = NULL};
-    if (!filter->bias) return (struct conv_finish){.relu = shape->relu};
+    struct conv_finish finish = filter_finish(filter, 0);
+    if (!finish.bias) return finish;
     const struct depthwise_group set = depthwise_group(shape, group);
     memset(bias, 0, CONV_BLOCK_BYTES);
     for (size_t l = 0; l < set.channels * set.images; l++) {
         const size_t channel = (set.first + l % set.channels) * depthwise_multiplier(shape) + j;
         memcpy(bias + l * bytes, (const char *)filter->bias + channel * bytes, bytes);
     }
-    return (struct conv_finish){.bias = bias, .relu = shape->relu};
+    finish.bias = bias;
+    return finish;
 }
 
 void depthwise_prefetch(const struct depthwise_lanes *lanes, const char *planes, size_t bytes,
@@ -143,6 +145,17 @@ void depthwise_prefetch(const struct depthwise_lanes *lanes, const char *planes,
         for (size_t at = begin * pitch; at < end * pitch && !write; at += step)
             __builtin_prefetch(from + at, 0, 2);
     }
+}
+
+void depthwise_prefetch_row(const struct depthwise_box *box, const struct depthwise_lanes *lanes,
+                            const char *array, size_t i, bool write)
+{
+    const struct conv_index *index = &box->index;
+    const size_t n_h = index->count[1], bytes = box->pass->scalar_bytes;
+    if (i >= index->count[0] * n_h) return;
+    const size_t row = conv_pass_output_sample(box->pass, index, i / n_h, i % n_h);
+    depthwise_prefetch(lanes, array + box->plane * lanes->strides.channel * bytes, bytes, row,
+                       row + (index->count[2] - 1) * box->pass->axis[2].spread + 1, write);
 }
 
 void depthwise_copy_tap(const struct shape *shape, const struct depthwise_group *group, size_t j,

@@ -81,20 +81,16 @@ void depthwise_weight_estimate(const struct request *request, struct estimate *r
     ret->spread = 1;
 }
 
-void *depthwise_weight_build(const struct request *request, struct arena *arena)
+static void *weight_build(const struct partita_plan *plan, const struct request *request,
+                          struct arena *arena)
 {
     struct depthwise_weight made, *weight = arena_take(arena, sizeof *weight);
+    (void)plan;
     depthwise_weight_layout(request, &made);
     depthwise_make_taps(&made.pass, &made.taps, arena);
     if (arena->base) *weight = made;
     return weight;
 }
-
-struct depthwise_weight_call {
-    const struct partita_plan *plan;
-    char *sums, *workers;
-    const char *x, *gy;
-};
 
 // A packed box of x and the lanes of gy. far: rows of gy are prefetched.
 struct weight_box {
@@ -104,26 +100,15 @@ struct weight_box {
     char *packed;
 };
 
-// Prefetches row i of gy's plane j.
-static void prefetch_gy(const struct depthwise_weight_call *call, const struct weight_box *box,
-                        size_t j, size_t i)
-{
-    const struct depthwise_weight *weight = call->plan->state;
-    const size_t n_h = box->index.count[1], bytes = call->plan->shape.scalar_bytes;
-    if (i >= box->index.count[0] * n_h) return;
-    const size_t row = conv_pass_output_sample(&weight->pass, &box->index, i / n_h, i % n_h);
-    depthwise_prefetch(&box->gy, call->gy + j * box->gy.strides.channel * bytes, bytes, row,
-                       row + box->index.count[2], false);
-}
-
 // Rows of gy's plane j of each channel against a packed box.
-static void sum_gradient_plane(const struct depthwise_weight_call *call,
-                               const struct weight_box *box, size_t j, char *sums)
+static void sum_gradient_plane(const struct depthwise_call *call, const struct weight_box *box,
+                               size_t j, char *sums)
 {
     const struct depthwise_weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
     const struct conv_index *index = &box->index;
     const size_t n_h = index->count[1];
+    const struct depthwise_box outputs = {pass, *index, j};
     char *gy = box->packed + depthwise_packed_bytes(pass); // a row
     for (size_t d = 0; d < index->count[0]; d++)
         for (size_t h = 0; h < n_h; h++) {
@@ -132,7 +117,9 @@ static void sum_gradient_plane(const struct depthwise_weight_call *call,
                                               .size = index->count[2],
                                               .step = 1,
                                               .n = index->count[2]};
-            if (box->far) prefetch_gy(call, box, j, d * n_h + h + DEPTHWISE.ahead);
+            if (box->far)
+                depthwise_prefetch_row(&outputs, &box->gy, call->gy, d * n_h + h + DEPTHWISE.ahead,
+                                       false);
             depthwise_read(call->plan, &box->gy, gy, call->gy, &row);
             call->plan->kernels->lanes_weight(
                 sums, gy, depthwise_packed_row(pass, box->packed, d, h), weight->taps.span,
@@ -143,7 +130,7 @@ static void sum_gradient_plane(const struct depthwise_weight_call *call,
 // One task: one lane group in one split of its boxes and sets.
 static void sum_split(void *context, size_t task, int worker)
 {
-    const struct depthwise_weight_call *call = context;
+    const struct depthwise_call *call = context;
     const struct shape *shape = &call->plan->shape;
     const struct depthwise_weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
@@ -152,7 +139,7 @@ static void sum_split(void *context, size_t task, int worker)
     const size_t boxes = conv_pass_boxes(pass), all = depthwise_sets(shape, &group) * boxes;
     const size_t end = (split + 1) * all / weight->splits;
     char *packed = call->workers + (size_t)worker * call->plan->choice.worker;
-    char *sums = call->sums + task * weight->bytes;
+    char *sums = call->shared + task * weight->bytes;
     const bool far = depthwise_array_bytes(shape) > DEPTHWISE.far_bytes &&
                      (shape->channels_last || pass->terms >= DEPTHWISE.prefetched_taps);
     memset(sums, 0, weight->bytes);
@@ -163,7 +150,7 @@ static void sum_split(void *context, size_t task, int worker)
                                         .gy = depthwise_lanes(shape, &group, i / boxes, true),
                                         .packed = packed,
                                         .far = far};
-        depthwise_pack(call->plan, &box, &lanes, packed, call->x);
+        depthwise_pack(call->plan, &box, &lanes, packed, call->from);
         for (size_t j = 0; j < depthwise_multiplier(shape); j++)
             sum_gradient_plane(call, &with, j, sums + j * pass->terms * CONV_BLOCK_BYTES);
     }
@@ -176,26 +163,26 @@ static size_t direct_tap_of(const void *state, size_t i)
 }
 
 struct depthwise_reduction {
-    const struct partita_plan *plan;
+    const struct depthwise_call *call;
     const struct depthwise_sums *all;
-    char *gw;
 };
 
 // Writes the sums of output j of each channel to the planes of their taps: as many taps at a time
 // as follow each other in both orders.
-static void write_gradient(const struct depthwise_reduction *call,
+static void write_gradient(const struct depthwise_reduction *reduction,
                            const struct depthwise_group *group, size_t j, const char *sums)
 {
-    const struct partita_plan *plan = call->plan;
+    const struct partita_plan *plan = reduction->call->plan;
+    const struct depthwise_sums *all = reduction->all;
     const size_t taps = shape_taps(&plan->shape), bytes = plan->shape.scalar_bytes;
     for (size_t t = 0, n; t < taps; t += n) {
-        const size_t tap = call->all->tap_of ? call->all->tap_of(plan->state, t) : t;
+        const size_t tap = all->tap_of ? all->tap_of(plan->state, t) : t;
         void *to[DEPTHWISE_LANES] = {NULL};
-        n = call->all->tap_of ? 1 : taps;
-        while (t + n < taps && call->all->tap_of(plan->state, t + n) == tap + n) n++;
+        n = all->tap_of ? 1 : taps;
+        while (t + n < taps && all->tap_of(plan->state, t + n) == tap + n) n++;
         for (size_t c = 0; c < group->channels; c++) {
             const size_t path = (group->first + c) * depthwise_multiplier(&plan->shape) + j;
-            to[c] = call->gw + (path * taps + tap) * bytes;
+            to[c] = reduction->call->to + (path * taps + tap) * bytes;
         }
         plan->kernels->lanes_write(to, 1, sums + t * CONV_BLOCK_BYTES, n, NULL, false);
     }
@@ -203,13 +190,14 @@ static void write_gradient(const struct depthwise_reduction *call,
 
 static void reduce_group(void *context, size_t g, int worker)
 {
-    const struct depthwise_reduction *call = context;
-    const struct depthwise_sums *all = call->all;
+    const struct depthwise_reduction *reduction = context;
+    const struct depthwise_sums *all = reduction->all;
+    const struct depthwise_call *call = reduction->call;
     const struct shape *shape = &call->plan->shape;
     const struct kernels *kernels = call->plan->kernels;
     const size_t bytes = shape->scalar_bytes;
     const struct depthwise_group group = depthwise_group(shape, g);
-    char *sums = all->sums + g * all->splits * all->bytes;
+    char *sums = call->shared + g * all->splits * all->bytes;
     (void)worker;
     split_k_reduce_tree(kernels, sums, sums + all->bytes, all->bytes, all->splits,
                         all->bytes / bytes);
@@ -217,27 +205,24 @@ static void reduce_group(void *context, size_t g, int worker)
         for (size_t image = 1; image < group.images; image++)
             kernels->add(sums + at, sums + at + image * group.channels * bytes, group.channels);
     for (size_t j = 0; j < depthwise_multiplier(shape); j++)
-        write_gradient(call, &group, j, sums + j * shape_taps(shape) * CONV_BLOCK_BYTES);
+        write_gradient(reduction, &group, j, sums + j * shape_taps(shape) * CONV_BLOCK_BYTES);
 }
 
-void depthwise_reduce(const struct partita_plan *plan, const struct depthwise_sums *sums, void *gw)
+void depthwise_reduce(const struct depthwise_call *call, const struct depthwise_sums *sums)
 {
-    struct depthwise_reduction call = {plan, sums, gw};
-    const size_t groups = depthwise_groups(&plan->shape);
-    assert(groups * sums->splits * sums->bytes <= plan->choice.shared);
-    thread_loop(plan->threads, groups, reduce_group, &call);
+    struct depthwise_reduction reduction = {call, sums};
+    const size_t groups = depthwise_groups(&call->plan->shape);
+    assert(groups * sums->splits * sums->bytes <= call->plan->choice.shared);
+    thread_loop(call->plan->threads, groups, reduce_group, &reduction);
 }
 
-void depthwise_weight_run(const struct partita_plan *plan, const struct operands *operands,
-                          void *workspace)
+static void weight_run(struct depthwise_call *call)
 {
+    const struct partita_plan *plan = call->plan;
     const struct depthwise_weight *weight = plan->state;
-    struct depthwise_weight_call call = {.plan = plan,
-                                         .sums = workspace,
-                                         .workers = (char *)workspace + plan->choice.shared,
-                                         .x = operands->from[0],
-                                         .gy = operands->from[1]};
-    const struct depthwise_sums sums = {workspace, weight->splits, weight->bytes, direct_tap_of};
-    thread_loop(plan->threads, depthwise_groups(&plan->shape) * weight->splits, sum_split, &call);
-    depthwise_reduce(plan, &sums, operands->to);
+    const struct depthwise_sums sums = {weight->splits, weight->bytes, direct_tap_of};
+    thread_loop(plan->threads, depthwise_groups(&plan->shape) * weight->splits, sum_split, call);
+    depthwise_reduce(call, &sums);
 }
+
+const struct depthwise_method depthwise_weight = {.build = weight_build, .run = weight_run};

@@ -64,42 +64,35 @@ bool depthwise_weight_rows_estimate(const struct request *request, const struct 
     return ret->seconds <= slower * direct->seconds;
 }
 
-void *depthwise_weight_rows_build(const struct request *request, struct arena *arena)
+static void *weight_rows_build(const struct partita_plan *plan, const struct request *request,
+                               struct arena *arena)
 {
-    struct conv_pass pass;
     struct weight_rows *weight = arena_take(arena, sizeof *weight);
-    const bool served = depthwise_rows_pass(request, &pass);
-    assert(served);
-    (void)served;
-    const struct depthwise_plane *plane = depthwise_plane_build(&pass, arena, depthwise_next_tap);
-    if (!arena->base) return NULL;
+    const struct depthwise_plane *plane =
+        depthwise_plane_build(request, depthwise_rows_pass, depthwise_next_tap, arena);
+    (void)plan;
+    if (!plane) return NULL;
     weight_rows_layout(request, weight);
     weight->plane = plane;
     return weight;
 }
 
-struct weight_rows_call {
-    const struct partita_plan *plan;
-    char *sums, *gw;
-    const char *x, *gy;
-};
-
 // The planes of x and gy of a channel of an image.
-static void locate_planes(const struct weight_rows_call *call, size_t image, size_t channel,
+static void locate_planes(const struct depthwise_call *call, size_t image, size_t channel,
                           const void *ret[2])
 {
     const struct weight_rows *weight = call->plan->state;
     const struct plane_axis *axis = weight->plane->axis;
     const size_t bytes = call->plan->shape.scalar_bytes;
     const size_t plane = image * call->plan->shape.in_channels + channel;
-    ret[0] = call->x + plane * axis[0].size * axis[1].size * bytes;
+    ret[0] = call->from + plane * axis[0].size * axis[1].size * bytes;
     ret[1] = call->gy + plane * axis[0].count * axis[1].count * bytes;
 }
 
 // One task: some channels of a group in one split of the images.
 static void sum_planes(void *context, size_t task, int worker)
 {
-    const struct weight_rows_call *call = context;
+    const struct depthwise_call *call = context;
     const struct shape *shape = &call->plan->shape;
     const struct weight_rows *weight = call->plan->state;
     const size_t sums_of = task / weight->parts, part = task % weight->parts;
@@ -111,7 +104,7 @@ static void sum_planes(void *context, size_t task, int worker)
     const size_t begin = split * shape->batch / weight->splits * channels;
     const size_t block = weight->plane->taps * CONV_BLOCK_BYTES;
     const bool far = depthwise_array_bytes(shape) > DEPTHWISE.far_bytes;
-    char *sums = call->sums + sums_of * weight->bytes + first * block;
+    char *sums = call->shared + sums_of * weight->bytes + first * block;
     (void)worker;
     memset(sums, 0, channels * block);
     for (size_t i = begin; i < end; i++) {
@@ -131,35 +124,33 @@ static void sum_planes(void *context, size_t task, int worker)
 // Adds splits, and the lanes of each tap.
 static void reduce_planes(void *context, size_t g, int worker)
 {
-    const struct weight_rows_call *call = context;
+    const struct depthwise_call *call = context;
     const struct weight_rows *weight = call->plan->state;
     const struct kernels *kernels = call->plan->kernels;
     const size_t taps = weight->plane->taps, bytes = call->plan->shape.scalar_bytes;
     const struct depthwise_group group = depthwise_group(&call->plan->shape, g);
-    char *sums = call->sums + g * weight->splits * weight->bytes;
+    char *sums = call->shared + g * weight->splits * weight->bytes;
     (void)worker;
     split_k_reduce_tree(kernels, sums, sums + weight->bytes, weight->bytes, weight->splits,
                         group.channels * taps * CONV_BLOCK_BYTES / bytes);
     for (size_t c = 0; c < group.channels; c++)
         for (size_t t = 0; t < taps; t++, sums += CONV_BLOCK_BYTES) {
-            char *to = call->gw + ((group.first + c) * taps + weight->plane->tap[t]) * bytes;
+            char *to = call->to + ((group.first + c) * taps + weight->plane->tap[t]) * bytes;
             const double sum = kernels->sum(sums, CONV_BLOCK_BYTES / bytes);
             if (bytes == sizeof(double)) memcpy(to, &sum, bytes);
             else memcpy(to, &(float){(float)sum}, bytes);
         }
 }
 
-void depthwise_weight_rows_run(const struct partita_plan *plan, const struct operands *operands,
-                               void *workspace)
+static void weight_rows_run(struct depthwise_call *call)
 {
+    const struct partita_plan *plan = call->plan;
     const struct weight_rows *weight = plan->state;
     const size_t groups = depthwise_groups(&plan->shape);
-    struct weight_rows_call call = {.plan = plan,
-                                    .sums = workspace,
-                                    .gw = operands->to,
-                                    .x = operands->from[0],
-                                    .gy = operands->from[1]};
     assert(groups * weight->splits * weight->bytes <= plan->choice.shared);
-    thread_loop(plan->threads, groups * weight->splits * weight->parts, sum_planes, &call);
-    thread_loop(plan->threads, groups, reduce_planes, &call);
+    thread_loop(plan->threads, groups * weight->splits * weight->parts, sum_planes, call);
+    thread_loop(plan->threads, groups, reduce_planes, call);
 }
+
+const struct depthwise_method depthwise_weight_rows = {.build = weight_rows_build,
+                                                       .run = weight_rows_run};

@@ -121,11 +121,17 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     }
 }
 
+static void *build_layer(const struct partita_plan *plan, const struct request *request,
+                         struct arena *arena)
+{
+    return conv_build(plan, request, &direct_layer_methods, arena);
+}
+
 static enum partita_status direct_plan_create(struct partita_plan *plan,
                                               const struct request *request)
 {
     if (plan->choice.variant != DIRECT_LAYER) return PARTITA_OK;
-    return conv_plan_create(plan, request, &direct_layer_methods);
+    return plan_build(plan, request, build_layer);
 }
 
 static struct filter_bytes direct_filter_bytes(const struct partita_plan *plan)
@@ -177,15 +183,6 @@ static void filter_branch(const struct partita_filter *filter, size_t path, size
     else plan->kernels->fir(y, x, h, n, branch_taps(axis, k), 1);
 }
 
-struct direct_call {
-    const struct partita_plan *plan;
-    const struct partita_filter *filter;
-    char *y;
-    const char *x;
-    char *workspace;
-    size_t tiles;
-};
-
 // The samples that outputs p .. p+n-1 read through branch k; in place where they all lie inside the
 // signal.
 static const char *branch_window(const struct shape *shape, const char *x, size_t p, size_t n,
@@ -203,25 +200,46 @@ static const char *branch_window(const struct shape *shape, const char *x, size_
     return scratch + history * bytes;
 }
 
+static void add_filtered(const struct direct_tile *tile)
+{
+    const struct shape *shape = &tile->filter->plan->shape;
+    for (size_t k = 0; k < branch_count(&shape->axis[0]); k++)
+        filter_branch(tile->filter, tile->channel * shape->group_in + tile->in, k, tile->y,
+                      branch_window(shape, tile->x, tile->first, tile->n, k, tile->scratch),
+                      tile->n);
+}
+
+// A call on signals, tile by tile: `add` adds an input of the group to a tile of outputs.
+struct direct_call {
+    const struct partita_plan *plan;
+    const struct partita_filter *filter;
+    char *y;
+    const char *x;
+    char *workspace;
+    size_t channels, out; // outputs of a channel
+    void (*add)(const struct direct_tile *tile);
+};
+
 // One task: one tile of one output channel of one item of the batch.
-static void filter_tile(void *context, size_t task, int worker)
+static void run_signal_tile(void *context, size_t task, int worker)
 {
     const struct direct_call *call = context;
     const struct shape *shape = &call->plan->shape;
-    const struct axis *axis = &shape->axis[0];
-    const size_t tile = task % call->tiles, channel = task / call->tiles % shape->out_channels;
-    const size_t item = task / call->tiles / shape->out_channels, bytes = shape->sample_bytes;
-    const size_t p = tile * DIRECT.tile, n = size_min(DIRECT.tile, axis->out - p);
-    const size_t group = channel / shape->group_out;
-    char *scratch = call->workspace + (size_t)worker * tile_bytes(shape);
-    char *y = call->y + ((item * shape->out_channels + channel) * axis->out + p) * bytes;
-    memset(y, 0, n * bytes);
-    for (size_t c = 0; c < shape->group_in; c++) {
-        const size_t in = item * shape->in_channels + group * shape->group_in + c;
-        const char *x = call->x + in * axis->size * bytes;
-        for (size_t k = 0; k < branch_count(axis); k++)
-            filter_branch(call->filter, channel * shape->group_in + c, k, y,
-                          branch_window(shape, x, p, n, k, scratch), n);
+    const size_t outputs = call->plan->choice.hop, tiles = ceil_div(call->out, outputs);
+    const size_t row = task / tiles, item = row / call->channels, bytes = shape->sample_bytes;
+    struct direct_tile tile = {.filter = call->filter,
+                               .channel = row % call->channels,
+                               .first = task % tiles * outputs,
+                               .scratch =
+                                   call->workspace + (size_t)worker * call->plan->choice.worker};
+    const size_t group = tile.channel * (shape->out_channels / call->channels) / shape->group_out;
+    tile.n = size_min(outputs, call->out - tile.first);
+    tile.y = call->y + (row * call->out + tile.first) * bytes;
+    memset(tile.y, 0, tile.n * bytes);
+    for (; tile.in < shape->group_in; tile.in++) {
+        const size_t in = item * shape->in_channels + group * shape->group_in + tile.in;
+        tile.x = call->x + in * shape->axis[0].size * bytes;
+        call->add(&tile);
     }
 }
 
@@ -230,18 +248,19 @@ static enum partita_status direct_run(const struct partita_plan *plan,
                                       const struct operands *operands, void *workspace)
 {
     const struct shape *shape = &plan->shape;
-    if (plan->choice.variant == DIRECT_LAYER) {
-        conv_run(&direct_layer_methods, plan, filter, operands, workspace);
-        return PARTITA_OK;
-    }
-    if (plan->choice.variant == DIRECT_RESAMPLE) {
-        resample_run_signals(plan, filter, operands, workspace);
-        return PARTITA_OK;
-    }
-    const size_t tiles = ceil_div(shape->axis[0].out, DIRECT.tile);
-    struct direct_call call = {plan, filter, operands->to, operands->from[0], workspace, tiles};
-    thread_loop(plan->threads, shape->batch * shape->out_channels * tiles, filter_tile, &call);
-    conv_finish_outputs(plan, filter, operands->to);
+    if (plan->choice.variant == DIRECT_LAYER) return conv_run(plan, filter, operands, workspace);
+    const bool resample = plan->choice.variant == DIRECT_RESAMPLE;
+    struct direct_call call = {.plan = plan,
+                               .filter = filter,
+                               .y = operands->to,
+                               .x = operands->from[0],
+                               .workspace = workspace,
+                               .channels = resample ? shape->up.out_channels : shape->out_channels,
+                               .out = resample ? shape->up.axis.out : shape->axis[0].out,
+                               .add = resample ? resample_add_tile : add_filtered};
+    thread_loop(plan->threads, shape->batch * call.channels * ceil_div(call.out, plan->choice.hop),
+                run_signal_tile, &call);
+    if (!resample) conv_finish_outputs(plan, filter, operands->to);
     return PARTITA_OK;
 }
 

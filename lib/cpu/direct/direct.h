@@ -44,6 +44,16 @@ static const struct {
     .resample_sum = 0.1,
 };
 
+// Outputs first .. first+n-1 of a channel of a bounded signal, to which an input of its group is
+// added.
+struct direct_tile {
+    const struct partita_filter *filter;
+    size_t channel, in; // output channel; input of the group
+    const char *x;      // the input's signal
+    char *y, *scratch;
+    size_t first, n;
+};
+
 // Layers, in all directions and of any rank (layer.c): everything but streams, complex types and
 // signals of few channels. Backward weight is in weight.c.
 extern const struct conv_methods direct_layer_methods;

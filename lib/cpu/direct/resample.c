@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "base/thread.h"
 #include "cpu/conv/cost.h"
 #include "direct.h"
 #include "geometry/samples.h"
@@ -121,62 +120,27 @@ void resample_add(const struct partita_filter *filter, const struct resampled *f
     else plan->kernels->resample(y, x, rows, &at, n, shape->complex_signal ? 2 : 1);
 }
 
-struct resample_call {
-    const struct partita_plan *plan;
-    const struct partita_filter *filter;
-    char *y;
-    const char *x;
-    char *workspace;
-    size_t tile, tiles;
-};
-
 // The sample at position 0 of a tile, for outputs whose first has the position `at`, counted from
 // the begin of the signal's branches: in place where all samples that they read are in the signal.
-static const char *tile_window(const struct resample_call *call, const char *x, size_t at, size_t n,
-                               int worker)
+static const char *tile_window(const struct direct_tile *tile, size_t at)
 {
-    const struct shape *shape = &call->plan->shape;
+    const struct shape *shape = &tile->filter->plan->shape;
     const struct axis *axis = &shape->axis[0];
     const size_t bytes = shape->sample_bytes, history = axis->kernel - 1;
-    const size_t samples = window_samples(shape, n);
+    const size_t samples = window_samples(shape, tile->n);
     const ptrdiff_t first = axis->begin + (ptrdiff_t)(at / shape->up.branches);
-    char *window = call->workspace + (size_t)worker * call->plan->choice.worker;
-    assert(samples * bytes <= call->plan->choice.worker);
+    assert(samples * bytes <= tile->filter->plan->choice.worker);
     if (first >= 0 && (size_t)first + samples <= axis->size)
-        return x + ((size_t)first + history) * bytes;
-    samples_window(window, x, axis->size, first, 1, samples, bytes);
-    return window + history * bytes;
+        return tile->x + ((size_t)first + history) * bytes;
+    samples_window(tile->scratch, tile->x, axis->size, first, 1, samples, bytes);
+    return tile->scratch + history * bytes;
 }
 
-// One task: one tile of one output channel of one item of the batch.
-static void resample_tile(void *context, size_t task, int worker)
+void resample_add_tile(const struct direct_tile *tile)
 {
-    const struct resample_call *call = context;
-    const struct shape *shape = &call->plan->shape;
-    const struct upsampling *up = &shape->up;
-    const size_t channels = up->out_channels, bytes = shape->sample_bytes;
-    const size_t channel = task / call->tiles % channels, item = task / call->tiles / channels;
-    const size_t p = task % call->tiles * call->tile, n = size_min(call->tile, up->axis.out - p);
-    const size_t at = up->first + p * up->stride;
-    char *y = call->y + ((item * channels + channel) * up->axis.out + p) * bytes;
-    memset(y, 0, n * bytes);
-    for (size_t c = 0; c < shape->group_in; c++) {
-        const size_t in = item * shape->in_channels +
-                          channel * up->branches / shape->group_out * shape->group_in + c;
-        const char *x = call->x + in * shape->axis[0].size * bytes;
-        const struct resampled from = {tile_window(call, x, at, n, worker), at % up->branches,
-                                       channel, c};
-        resample_add(call->filter, &from, y, n);
-    }
-}
-
-void resample_run_signals(const struct partita_plan *plan, const struct partita_filter *filter,
-                          const struct operands *operands, void *workspace)
-{
-    const struct shape *shape = &plan->shape;
-    struct resample_call call = {
-        plan, filter, operands->to, operands->from[0], workspace, plan->choice.hop, 0};
-    call.tiles = ceil_div(shape->up.axis.out, call.tile);
-    thread_loop(plan->threads, shape->batch * shape->up.out_channels * call.tiles, resample_tile,
-                &call);
+    const struct upsampling *up = &tile->filter->plan->shape.up;
+    const size_t at = up->first + tile->first * up->stride;
+    const struct resampled from = {tile_window(tile, at), at % up->branches, tile->channel,
+                                   tile->in};
+    resample_add(tile->filter, &from, tile->y, tile->n);
 }

@@ -3,15 +3,14 @@
 #ifndef PARTITA_DIRECT_RESAMPLE_H
 #define PARTITA_DIRECT_RESAMPLE_H
 
-#include "core/plan.h"
+#include "direct.h"
 
 enum { RESAMPLE_SEGMENT = 64 }; // products that are summed one after the other, at most
 
 void resample_estimate(const struct request *request, struct estimate *ret);
 size_t resample_filter_bytes(const struct shape *shape);
 void resample_filter_pack(struct partita_filter *filter, const void *taps);
-void resample_run_signals(const struct partita_plan *plan, const struct partita_filter *filter,
-                          const struct operands *operands, void *workspace);
+void resample_add_tile(const struct direct_tile *tile); // of a bounded call
 
 // Where outputs come from: x is the sample at position 0.
 struct resampled {

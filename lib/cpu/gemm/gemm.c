@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cpu/gemm: layers as products of matrices, taps times panels (conv/panel.h), which are made box by
+// cpu/gemm: layers as products of matrices, taps times panels (panel.c), which are made box by
 // box and shared by all output channels. A strip of a panel stays in the L1 cache while all
 // channels sum over it; sums stay in the workspace until their last term, then go to their rows at
 // once, or are added up in the results where these are whole vectors. Source: Goto & van de Geijn,
@@ -13,7 +13,8 @@
 #include "base/sizes.h"
 #include "cpu/conv/weight.h"
 
-char *gemm_results(const struct conv_call *call, const struct conv_task *task)
+// The first result of a task, in the call's array.
+static char *gemm_results(const struct conv_call *call, const struct conv_task *task)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const size_t channel = task->group * pass->out + task->begin;
@@ -114,7 +115,7 @@ static struct product_matrix gemm_positions(const struct conv_call *call,
             .at = in_place, .term = pass->from.channel, .step = pass->from.position};
     gemm_pack(call, task, scratch->packed, in, n);
     if (scratch->panel)
-        return (struct product_matrix){.at = scratch->panel, .term = conv_panel_stride(pass)};
+        return (struct product_matrix){.at = scratch->panel, .term = gemm_panel_stride(pass)};
     return (struct product_matrix){.at = scratch->packed, .term = pass->box.channel};
 }
 
@@ -145,7 +146,7 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
     // With AVX2 half of a chunk crowds the sets of the L1 cache where it is read in place.
     const bool crowds = call->plan->isa == CPU_AVX2 && gemm_layout_is_in_place(layout);
     const struct product_matrix x = gemm_positions(call, task, in, n, scratch);
-    const struct conv_packed packed = {call->plan->kernels, pass, &task->index, scratch->packed};
+    const struct gemm_packed packed = {call->plan->kernels, pass, &task->index, scratch->packed};
     struct product_matrix taps = {.at = conv_call_taps(call, task->group, task->begin, 0),
                                   .block = layout->oc_block,
                                   .pitch = layout->oc_block * pass->in * pass->terms,
@@ -156,7 +157,7 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
                               .columns = conv_pass_vectors(pass, positions),
                               .b = x,
                               .c = scratch->sums ? scratch->sums : gemm_results(call, task),
-                              .c_step = scratch->sums ? conv_panel_stride(pass) : pass->to.channel,
+                              .c_step = scratch->sums ? gemm_panel_stride(pass) : pass->to.channel,
                               .segment = crowds ? ceil_div(GEMM_MAX_TERMS, 3)
                                                 : product_segment(call->plan, GEMM_MAX_TERMS)};
     if (transposed) {
@@ -171,7 +172,7 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
     // A panel holds GEMM_MAX_TERMS terms, of channels with more taps a part.
     for (size_t t = 0; t < terms; t += product.terms, taps.first += product.terms) {
         product.terms = gathered ? size_min(terms - t, GEMM_MAX_TERMS) : terms;
-        if (gathered) conv_panel_gather(&packed, scratch->panel, layout->offset + t, product.terms);
+        if (gathered) gemm_panel_gather(&packed, scratch->panel, layout->offset + t, product.terms);
         product.add = in > 0 || t > 0;
         product.prefetch = t + product.terms == terms ? prefetch : NULL;
         *(transposed ? &product.b : &product.a) = taps;
@@ -205,7 +206,7 @@ static void gemm_store_sums(const struct conv_call *call, const struct conv_task
 {
     const struct conv_layout *layout = call->layout;
     const struct conv_pass *pass = &layout->pass;
-    const size_t bytes = pass->scalar_bytes, stride = conv_panel_stride(pass);
+    const size_t bytes = pass->scalar_bytes, stride = gemm_panel_stride(pass);
     const size_t positions = conv_pass_vectors(pass, conv_index_outputs(&task->index));
     // Channels that come last are stored together, so that lines are written whole.
     const bool together = pass->channels_last && !gemm_is_transposed(layout);
@@ -257,18 +258,16 @@ static void gemm_estimate(const struct request *request, struct estimate *ret)
     else conv_estimate(request, &gemm_methods, ret);
 }
 
+static void *gemm_build(const struct partita_plan *plan, const struct request *request,
+                        struct arena *arena)
+{
+    return conv_build(plan, request, &gemm_methods, arena);
+}
+
 static enum partita_status gemm_plan_create(struct partita_plan *plan,
                                             const struct request *request)
 {
-    return conv_plan_create(plan, request, &gemm_methods);
-}
-
-static enum partita_status gemm_run(const struct partita_plan *plan,
-                                    const struct partita_filter *filter,
-                                    const struct operands *operands, void *workspace)
-{
-    conv_run(&gemm_methods, plan, filter, operands, workspace);
-    return PARTITA_OK;
+    return plan_build(plan, request, gemm_build);
 }
 
 const struct engine engine_gemm = {
@@ -282,5 +281,5 @@ const struct engine engine_gemm = {
     .plan_create = gemm_plan_create,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .filter = {.bytes = conv_passes_filter_bytes, .pack = conv_passes_filter_pack},
-    .bounded = {.run = gemm_run},
+    .bounded = {.run = conv_run},
 };

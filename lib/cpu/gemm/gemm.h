@@ -4,7 +4,6 @@
 #define PARTITA_GEMM_H
 
 #include "base/sizes.h"
-#include "cpu/conv/panel.h"
 #include "cpu/conv/passes.h"
 #include "kernels/kernels.h"
 #include "product/product.h"
@@ -54,6 +53,35 @@ static const struct {
     .transposed_gain = 0.95,
 };
 
+// Panels (panel.c): the samples that some terms (input channels and taps) of a pass read for a box
+// of outputs. A row of a panel belongs to one term and has no gaps between the rows, planes and
+// images of the box. This is an implicit im2col, made from packed inputs (conv/pass.h).
+
+// Chooses a box of at most max_outputs outputs, so that all boxes together have few vectors. The
+// chunk must have been chosen before.
+void gemm_panel_choose_box(struct conv_pass *pass, size_t max_outputs);
+
+// Samples from one row of a panel to the next: a whole box, rounded up to an odd number of blocks
+// of CONV_BLOCK_BYTES.
+size_t gemm_panel_stride(const struct conv_pass *pass);
+
+// Whether the packed inputs of a box already have the layout of a panel.
+bool gemm_panel_is_packed(const struct conv_pass *pass);
+
+// Bytes of a panel of that many rows.
+size_t gemm_panel_bytes(const struct conv_pass *pass, size_t rows);
+
+// The packed inputs of a box.
+struct gemm_packed {
+    const struct kernels *kernels;
+    const struct conv_pass *pass;
+    const struct conv_index *index;
+    const void *samples;
+};
+
+// n rows of a panel from packed inputs at these offsets; zeros up to the end of the last vector.
+void gemm_panel_gather(const struct gemm_packed *from, void *panel, const size_t *offset, size_t n);
+
 // Adjacent channels of an array at a box, counted over all groups.
 struct gemm_planes {
     const void *array;
@@ -64,9 +92,6 @@ struct gemm_planes {
 // Prefetches the samples of an array of inputs, or of outputs, at a box (prefetch.c).
 void gemm_prefetch(struct product_prefetch *prefetch, const struct conv_pass *pass,
                    const struct gemm_planes *planes, bool outputs);
-
-// The first result of a task, in the call's array.
-char *gemm_results(const struct conv_call *call, const struct conv_task *task);
 
 // Whether channels come last and the arrays are the matrices: layers of one tap. Nothing is packed
 // or transposed, and sums are added up in the results.

@@ -51,12 +51,12 @@ struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout, struct
 {
     const struct conv_pass *pass = &layout->pass;
     const size_t bytes = pass->scalar_bytes;
-    const size_t row = size_mul(conv_panel_stride(pass), bytes);
-    const bool panel = !conv_panel_is_packed(pass);
+    const size_t row = size_mul(gemm_panel_stride(pass), bytes);
+    const bool panel = !gemm_panel_is_packed(pass);
     const size_t terms = size_min(pass->chunk * pass->terms, panel ? GEMM_MAX_TERMS : SIZE_MAX);
     if (gemm_is_rows(pass)) return (struct gemm_scratch){0};
     struct gemm_scratch scratch = {.packed = arena_take(arena, conv_layout_packed_bytes(layout))};
-    if (panel) scratch.panel = arena_take(arena, conv_panel_bytes(pass, terms));
+    if (panel) scratch.panel = arena_take(arena, gemm_panel_bytes(pass, terms));
     if (gemm_is_transposed(layout)) {
         scratch.sums = arena_take(arena, size_mul(gemm_sums_stride(layout), row));
         scratch.groups = arena_take(arena, size_add(size_mul(terms, row), CONV_BLOCK_BYTES));
@@ -101,7 +101,7 @@ void gemm_layout(const struct request *request, struct conv_layout *layout)
     const size_t chunk = size_min(size_max(terms / pass->terms, 1), pass->in);
     pass->chunk = size_split_even(pass->in, chunk);
     for (size_t outputs = GEMM_MAX_OUTPUTS;; outputs /= 2) {
-        conv_panel_choose_box(pass, outputs);
+        gemm_panel_choose_box(pass, outputs);
         gemm_choose_operand(layout);
         gemm_split_outputs(layout);
         if (gemm_worker_bytes(layout) <= limit || outputs <= GEMM.min_outputs) break;
@@ -119,7 +119,7 @@ void gemm_count_work(const struct conv_layout *layout, struct conv_work *work)
     const struct conv_pass *pass = &layout->pass;
     const size_t row = pass->box.count[2], outputs = conv_pass_box_outputs(pass);
     const bool transposed = gemm_is_transposed(layout);
-    work->hop = conv_panel_stride(pass);
+    work->hop = gemm_panel_stride(pass);
     // Boxes at the end of an axis are smaller: as many as their outputs make up.
     const double boxes = (double)pass->batch * (double)pass->axis[0].count *
                          (double)pass->axis[1].count * (double)pass->axis[2].count /
@@ -138,7 +138,7 @@ void gemm_count_work(const struct conv_layout *layout, struct conv_work *work)
         conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
     // Rows are closed up in whole vectors.
     const double rows = (double)(outputs / row);
-    if (!conv_panel_is_packed(pass))
+    if (!gemm_panel_is_packed(pass))
         work->moved += boxes * splits * terms * rows * (double)conv_pass_vectors(pass, row);
     if (transposed) work->moved += boxes * (splits * terms + 2 * out) * positions;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Backward weight of cpu/gemm: gy of a box of outputs times the box's panel (conv/panel.h). An
+// Backward weight of cpu/gemm: gy of a box of outputs times the box's panel (panel.c). An
 // output is a term of the sums, eight output channels are its weights, and the taps lie along the
 // vectors, for which panels are transposed: the kernel of forward without a sum across lanes.
 #include "cpu/conv/weight.h"
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "cpu/conv/panel.h"
 #include "gemm.h"
 
 // One worker's memory.
@@ -32,14 +31,14 @@ static struct gemm_weight_scratch gemm_weight_layout_scratch(const struct conv_w
                                                              struct arena *arena)
 {
     const struct conv_pass *pass = &weight->pass;
-    const size_t positions = conv_panel_stride(pass);
+    const size_t positions = gemm_panel_stride(pass);
     const size_t row = size_mul(positions, pass->scalar_bytes);
     const size_t terms = size_mul(gemm_weight_stride(weight), pass->scalar_bytes);
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
     struct gemm_weight_scratch scratch = {0};
     if (!conv_pass_is_identity(pass)) {
         scratch.packed = arena_take(arena, size_mul(pass->chunk, conv_pass_channel_bytes(pass)));
-        scratch.panel = arena_take(arena, conv_panel_bytes(pass, gemm_weight_stride(weight)));
+        scratch.panel = arena_take(arena, gemm_panel_bytes(pass, gemm_weight_stride(weight)));
     }
     scratch.columns = arena_take(arena, size_mul(positions, PRODUCT_STRIP_BYTES));
     if (!weight->prepared)
@@ -58,7 +57,7 @@ static size_t gemm_weight_worker_bytes(const struct conv_weight *weight)
 // Bytes of a block of gy, transposed: as many channels as a vector has lanes.
 static size_t gemm_weight_block_bytes(const struct conv_pass *pass)
 {
-    return conv_panel_stride(pass) * CONV_BLOCK_BYTES;
+    return gemm_panel_stride(pass) * CONV_BLOCK_BYTES;
 }
 
 static size_t gemm_weight_blocks(const struct conv_pass *pass)
@@ -97,7 +96,7 @@ static void gemm_weight_layout(struct conv_weight *weight, size_t limit)
         weight->oc_splits = ceil_div(pass->out, weight->oc_split);
         const bool small = conv_pass_is_identity(pass) && weight->oc_split <= GEMM_WEIGHT_CHANNELS;
         const size_t most = small ? GEMM_MAX_OUTPUTS : GEMM_MAX_WEIGHT_OUTPUTS;
-        conv_panel_choose_box(pass, size_max(most >> halves, GEMM.min_outputs));
+        gemm_panel_choose_box(pass, size_max(most >> halves, GEMM.min_outputs));
         if (gemm_weight_worker_bytes(weight) <= limit || terms == 1) break;
     }
     gemm_weight_layout_prepared(weight, limit);
@@ -107,7 +106,7 @@ static void gemm_weight_count_work(const struct conv_weight *weight, struct conv
 {
     const struct conv_pass *pass = &weight->pass;
     const size_t outputs = conv_pass_box_outputs(pass);
-    work->hop = conv_panel_stride(pass);
+    work->hop = gemm_panel_stride(pass);
     // Boxes at the end of an axis are smaller; a position counts where it is one, a tap in whole
     // vectors.
     const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups;
@@ -163,9 +162,9 @@ static void gemm_weight_pack(const struct conv_weight_call *call,
     if (!scratch->packed) return;
     conv_pass_pack(pass, index, scratch->packed, call->x, task->group * pass->in + task->in,
                    task->n_in);
-    if (conv_panel_is_packed(pass)) return;
-    const struct conv_packed packed = {call->plan->kernels, pass, index, scratch->packed};
-    conv_panel_gather(&packed, scratch->panel, call->weight->offset + task->term, task->n_terms);
+    if (gemm_panel_is_packed(pass)) return;
+    const struct gemm_packed packed = {call->plan->kernels, pass, index, scratch->packed};
+    gemm_panel_gather(&packed, scratch->panel, call->weight->offset + task->term, task->n_terms);
 }
 
 // n terms of a box from term t on, whole vectors, transposed; sums of terms beyond the last one are
@@ -184,9 +183,9 @@ static struct product_matrix gemm_weight_columns(const struct conv_weight_call *
     const size_t terms = size_min(n, task->n_terms - t);
     const struct product_matrix columns = {.at = scratch->columns, .term = n};
     if (scratch->packed) {
-        const bool packed = conv_panel_is_packed(pass);
+        const bool packed = gemm_panel_is_packed(pass);
         const char *first = scratch->packed + weight->offset[task->term + t] * bytes;
-        const size_t stride = packed ? pass->box.channel : conv_panel_stride(pass);
+        const size_t stride = packed ? pass->box.channel : gemm_panel_stride(pass);
         kernels->interleave(scratch->columns, n,
                             packed ? first : scratch->panel + t * stride * bytes, (ptrdiff_t)stride,
                             packed ? terms : n, positions);
@@ -315,8 +314,8 @@ static struct product_prefetch gemm_weight_look_ahead(const struct conv_weight_c
     if (gy.n && !last && call->weight->prepared)
         product_prefetch_rows(&prefetch,
                               gemm_weight_prepared(call, task->group, box + 1) +
-                                  (task->first + first) * conv_panel_stride(pass) * bytes,
-                              gy.n * conv_panel_stride(pass) * bytes, 1, 0);
+                                  (task->first + first) * gemm_panel_stride(pass) * bytes,
+                              gy.n * gemm_panel_stride(pass) * bytes, 1, 0);
     else if (gy.n && !last) gemm_prefetch(&prefetch, pass, &gy, true);
     if (last)
         product_prefetch_rows(&prefetch, task->gw + first * task->path, task->n_terms * bytes, gy.n,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/scalar.h"
+#include "cpu/conv/finish.h"
 #include "geometry/samples.h"
 #include "lines.h"
 
@@ -284,14 +285,15 @@ static struct conv_finish line_finish(const struct tiles_array *array, size_t li
     const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
     const size_t bytes = p->grid.scalar_bytes;
-    if (call->plan->direction != PARTITA_FORWARD) return (struct conv_finish){.bias = NULL};
-    const char *from = call->filter->bias;
+    struct conv_finish finish = filter_finish(call->filter, 0);
+    const char *from = finish.bias;
     for (size_t l = 0; from && l < p->lanes; l++) {
         const size_t channel = size_min(tiles_lane(array, line, l).channel, array->n - 1);
         memcpy(bias + l * bytes, from + (call->group * p->out + array->first + channel) * bytes,
                bytes);
     }
-    return (struct conv_finish){.bias = from ? bias : NULL, .relu = call->plan->shape.relu};
+    if (from) finish.bias = bias;
+    return finish;
 }
 
 static void store_pair(const struct tiles_array *array, size_t first, struct pair *pair)

@@ -18,8 +18,8 @@ static size_t term_offset(const struct tiles *p, size_t i)
 }
 
 // One arena: the plan's state, then its tables.
-static struct tiles *build_state(const struct partita_plan *plan, const struct request *request,
-                                 struct arena *arena)
+static void *build_state(const struct partita_plan *plan, const struct request *request,
+                         struct arena *arena)
 {
     struct tiles *state = arena_take(arena, sizeof *state), tiles;
     struct tiles_params params;
@@ -39,11 +39,7 @@ static struct tiles *build_state(const struct partita_plan *plan, const struct r
 static enum partita_status tiles_plan_create(struct partita_plan *plan,
                                              const struct request *request)
 {
-    struct arena arena = {0};
-    build_state(plan, request, &arena);
-    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    plan->state = build_state(plan, request, &arena);
-    return PARTITA_OK;
+    return plan_build(plan, request, build_state);
 }
 
 static void tiles_plan_explain(const struct partita_plan *plan, struct text *text)
@@ -106,7 +102,6 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
                                      const struct partita_filter *filter,
                                      const struct operands *operands, void *workspace)
 {
-    const struct shape *shape = &plan->shape;
     const struct tiles *p = plan->state;
     struct tiles_call call = {.plan = plan,
                               .p = p,
@@ -125,8 +120,7 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
     // Samples of gx that no tap reads.
     const bool gaps = !p->grid.covers || p->positions == 0;
     if (plan->direction == PARTITA_BACKWARD_DATA && gaps)
-        memset(call.to, 0,
-               shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
+        memset(call.to, 0, shape_samples(&plan->shape, false) * plan->shape.scalar_bytes);
     for (; call.group < p->grid.groups; call.group++) {
         for (call.first = 0; call.first < p->positions; call.first += p->batch) run_batch(&call);
         if (p->weight && p->product != TILES_TRANSPOSED) tiles_store_weight(&call);

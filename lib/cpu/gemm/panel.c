@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "panel.h"
+#include "gemm.h"
 
 #include <assert.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static size_t choose_steps(size_t count, size_t unit, size_t max_outputs, size_t
     return best;
 }
 
-void conv_panel_choose_box(struct conv_pass *pass, size_t max_outputs)
+void gemm_panel_choose_box(struct conv_pass *pass, size_t max_outputs)
 {
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
     size_t unit = 1;
@@ -38,29 +38,29 @@ void conv_panel_choose_box(struct conv_pass *pass, size_t max_outputs)
     conv_pass_layout_box(pass);
 }
 
-size_t conv_panel_stride(const struct conv_pass *pass)
+size_t gemm_panel_stride(const struct conv_pass *pass)
 {
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
     return (ceil_div(conv_pass_box_outputs(pass), lanes) | 1) * lanes;
 }
 
-bool conv_panel_is_packed(const struct conv_pass *pass)
+bool gemm_panel_is_packed(const struct conv_pass *pass)
 {
     return pass->terms == 1 && pass->axis[0].reach + pass->axis[1].reach + pass->axis[2].reach == 0;
 }
 
-size_t conv_panel_bytes(const struct conv_pass *pass, size_t rows)
+size_t gemm_panel_bytes(const struct conv_pass *pass, size_t rows)
 {
     // The block that the last row of a box may write beyond its end.
-    return size_add(mem_round(size_mul(rows * pass->scalar_bytes, conv_panel_stride(pass))),
+    return size_add(mem_round(size_mul(rows * pass->scalar_bytes, gemm_panel_stride(pass))),
                     CONV_BLOCK_BYTES);
 }
 
-void conv_panel_gather(const struct conv_packed *from, void *panel, const size_t *offset, size_t n)
+void gemm_panel_gather(const struct gemm_packed *from, void *panel, const size_t *offset, size_t n)
 {
     const struct conv_pass *pass = from->pass;
     const size_t *extent = pass->box.extent, *count = from->index->count;
-    const size_t bytes = pass->scalar_bytes, stride = conv_panel_stride(pass);
+    const size_t bytes = pass->scalar_bytes, stride = gemm_panel_stride(pass);
     const size_t samples = conv_pass_vectors(pass, conv_index_outputs(from->index));
     assert(samples <= stride);
     for (size_t i = 0; i < n; i++) {
