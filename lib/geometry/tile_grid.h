@@ -91,6 +91,17 @@ static inline ptrdiff_t tile_input(const struct tile_axis *axis, size_t tile)
     return tile_output(axis, tile) + axis->lead;
 }
 
+// The same of the array of outputs or of inputs, and that array.
+static inline ptrdiff_t tile_position(const struct tile_axis *axis, bool outputs, size_t tile)
+{
+    return outputs ? tile_output(axis, tile) : tile_input(axis, tile);
+}
+
+static inline const struct tile_side *tile_side(const struct tile_axis *axis, bool outputs)
+{
+    return outputs ? &axis->out : &axis->in;
+}
+
 // The range begin <= i < end for which the sample of position q + i exists, i < n.
 struct tile_range {
     size_t begin, end;

@@ -80,8 +80,7 @@ static struct tile_costs axis_costs(const size_t n[3], const double cost[TILE_MA
     return ret;
 }
 
-// Of the columns and `rows` rows of a tile.
-static double sum_costs(const size_t n[3], size_t rows, const struct tile_costs *costs)
+double tile_tables_flops(const size_t n[3], size_t rows, const struct tile_costs *costs)
 {
     const double count[3] = {(double)(n[1] * n[2]), (double)(n[0] * n[2]), (double)rows};
     double sum = 0;
@@ -92,17 +91,12 @@ static double sum_costs(const size_t n[3], size_t rows, const struct tile_costs 
 double tile_tables_cost(const size_t n[3], size_t rows, const double cost[TILE_MAX_RADIX + 1])
 {
     const struct tile_costs costs = axis_costs(n, cost, 0);
-    return sum_costs(n, rows, &costs);
+    return tile_tables_flops(n, rows, &costs);
 }
 
 struct tile_costs tile_tables_costs(const size_t n[3])
 {
     return axis_costs(n, BUTTERFLY_FLOPS, 6);
-}
-
-double tile_tables_flops(const size_t n[3], size_t rows, const struct tile_costs *costs)
-{
-    return sum_costs(n, rows, costs);
 }
 
 size_t tile_tables_bins(const size_t n[3])

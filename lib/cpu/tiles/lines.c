@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static const struct tile_side *side_of(const struct tile_axis *axis, bool outputs)
-{
-    return outputs ? &axis->out : &axis->in;
-}
-
 // Lane l of a line is one channel at one position of the batch: where its plane is, and which part
 // of its tile exists.
 static void locate_lane(const struct tiles_array *array, struct line *line, size_t l,
@@ -25,9 +20,8 @@ static void locate_lane(const struct tiles_array *array, struct line *line, size
     line->plane[l] = (char *)array->data + plane * grid->scalar_bytes;
     for (int a = 0; a < 3; a++) {
         const struct tile_axis *axis = &grid->axis[a];
-        const struct tile_side *side = side_of(axis, array->outputs);
-        const ptrdiff_t q =
-            array->outputs ? tile_output(axis, at->tile[a]) : tile_input(axis, at->tile[a]);
+        const struct tile_side *side = tile_side(axis, array->outputs);
+        const ptrdiff_t q = tile_position(axis, array->outputs, at->tile[a]);
         const size_t n = array->outputs ? axis->tile : axis->extent;
         const struct tile_range range = tile_within(side, at->image[a], branch[a], q, n);
         line->at[l][a] = tile_sample(side, at->image[a], branch[a], q);
@@ -112,7 +106,7 @@ void tiles_open_line(const struct tiles_array *array, size_t index, struct line 
     const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
     for (int a = 0; a < 3; a++) {
-        const struct tile_side *side = side_of(&p->grid.axis[a], array->outputs);
+        const struct tile_side *side = tile_side(&p->grid.axis[a], array->outputs);
         line->size[a] = side->size;
         line->step[a] = side->step;
         line->any[a] = (struct tile_range){SIZE_MAX, 0};

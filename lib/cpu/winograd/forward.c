@@ -168,9 +168,9 @@ static void store_rows(const struct winograd_task *task, struct output *output, 
     const struct conv_finish finish = winograd_finish(task, task->out + k);
     output->stores.finish = &finish;
     plane.window = winograd_window(p, &index->batch, output->transform.to);
-    if (winograd_axis(p, 1)->out.step == 1) {
+    if (plane.side[1]->step == 1) {
         struct winograd_lines lines = {0};
-        char *to = winograd_plane_lines(task, true, &plane, &lines);
+        char *to = winograd_plane_lines(task, &plane, &lines);
         output->stores.pitch = lines.pitch;
         output->stores.ahead = lines.ahead;
         output->stores.first_row = lines.first_row;
@@ -272,11 +272,9 @@ void winograd_forward(struct winograd_call *call)
 {
     const struct partita_plan *plan = call->plan;
     const struct winograd *p = plan->state;
-    const struct shape *shape = &plan->shape;
     const size_t batches = winograd_batches(p) * p->grid.groups;
     if (!p->grid.covers)
-        memset(call->y, 0,
-               shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
+        memset(call->y, 0, shape_samples(&plan->shape, false) * plan->shape.scalar_bytes);
     if (p->shared_inputs)
         thread_loop(plan->threads, batches * ceil_div(p->in, WINOGRAD.input_channels),
                     run_shared_inputs, call);

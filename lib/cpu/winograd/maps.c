@@ -38,9 +38,8 @@ static void read_planes(const struct winograd_task *task, bool outputs, size_t m
 {
     const struct winograd *p = task->p;
     const struct sample_strides *strides = &p->strides[outputs];
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const size_t plane =
-        outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
+    const size_t plane = tile_side(winograd_axis(p, 0), outputs)->size *
+                         tile_side(winograd_axis(p, 1), outputs)->size;
     const size_t bytes = p->grid.scalar_bytes, lanes = winograd_lanes(p);
     void *planes[MAX_LANES];
     find_planes(task, outputs, map, channel, planes);
@@ -58,10 +57,9 @@ static void pad_planes(const struct winograd_task *task, bool outputs, const cha
 {
     const struct winograd *p = task->p;
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const struct tile_side *rows = outputs ? &down->out : &down->in;
-    const struct tile_side *columns = outputs ? &along->out : &along->in;
-    const ptrdiff_t top = outputs ? tile_output(down, 0) : tile_input(down, 0);
-    const ptrdiff_t left = outputs ? tile_output(along, 0) : tile_input(along, 0);
+    const struct tile_side *rows = tile_side(down, outputs), *columns = tile_side(along, outputs);
+    const ptrdiff_t top = tile_position(down, outputs, 0);
+    const ptrdiff_t left = tile_position(along, outputs, 0);
     const struct tile_range within = tile_within(columns, 0, 0, left, wide);
     const ptrdiff_t first = tile_sample(columns, 0, 0, left);
     const size_t block = CONV_BLOCK_BYTES, n = within.end - within.begin;

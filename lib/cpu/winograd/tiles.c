@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "cpu/conv/finish.h"
 #include "geometry/samples.h"
 #include "winograd.h"
 
@@ -98,27 +99,6 @@ struct winograd_task winograd_task(const struct winograd_call *call, size_t batc
     return task;
 }
 
-void winograd_prefetch(const struct winograd_task *task, const struct winograd_plane *plane,
-                       bool outputs)
-{
-    const struct winograd *p = task->p;
-    const struct winograd_index *index = &task->index;
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const struct tile_side *side = outputs ? &down->out : &down->in;
-    const size_t image = plane->image[1], branch = plane->branch[1];
-    const size_t last_tile = (index->batch.rows - 1) * down->tile;
-    const size_t elements = last_tile + (outputs ? down->tile : down->extent);
-    const ptrdiff_t q = outputs ? tile_output(down, index->at[0]) : tile_input(down, index->at[0]);
-    const struct tile_range range = tile_within(side, image, branch, q, elements);
-    if (range.begin == range.end) return;
-    const ptrdiff_t first = tile_sample(side, image, branch, q + (ptrdiff_t)range.begin);
-    const ptrdiff_t last = tile_sample(side, image, branch, q + (ptrdiff_t)range.end - 1);
-    const size_t row = (outputs ? along->out.size : along->in.size) * p->grid.scalar_bytes;
-    const char *from = plane->samples + (size_t)first * row;
-    const char *end = plane->samples + ((size_t)last + 1) * row;
-    for (; from < end; from += MEM_ALIGN) __builtin_prefetch(from, 0);
-}
-
 struct winograd_plane winograd_plane(const struct winograd_task *task, bool outputs, size_t map,
                                      size_t channel)
 {
@@ -126,10 +106,14 @@ struct winograd_plane winograd_plane(const struct winograd_task *task, bool outp
     const struct tile_grid *grid = &task->p->grid;
     const struct sample_strides *strides = &task->p->strides[outputs];
     const size_t channels = outputs ? grid->out : grid->in; // without branches
-    struct winograd_plane plane = {.item = map / grid->images};
+    struct winograd_plane plane = {.position = strides->position};
+    for (int a = 0; a < WINOGRAD_AXES; a++) {
+        plane.side[a] = tile_side(winograd_axis(task->p, a), outputs);
+        plane.first[a] = tile_position(winograd_axis(task->p, a), outputs, task->index.at[a]);
+    }
     tile_grid_image(grid, map % grid->images, plane.image);
     tile_grid_branch(grid, channel / channels, plane.branch);
-    const size_t at = plane.item * strides->item +
+    const size_t at = map / grid->images * strides->item +
                       (task->group * channels + channel % channels) * strides->channel;
     plane.samples = (outputs ? call->y : (char *)call->x) + at * grid->scalar_bytes;
     return plane;
@@ -142,6 +126,22 @@ size_t winograd_together(const struct winograd_task *task, bool outputs, size_t 
                     channels - channel % channels);
 }
 
+// The part of n elements of a window along an axis that is in the array, and its first sample
+// there.
+struct window_part {
+    struct tile_range within;
+    ptrdiff_t sample;
+};
+
+static struct window_part window_part(const struct winograd_plane *plane, int axis, size_t n)
+{
+    const struct tile_side *side = plane->side[axis];
+    const size_t image = plane->image[1 + axis], branch = plane->branch[1 + axis];
+    const struct tile_range within = tile_within(side, image, branch, plane->first[axis], n);
+    return (struct window_part){
+        within, tile_sample(side, image, branch, plane->first[axis] + (ptrdiff_t)within.begin)};
+}
+
 // A row of a window: the part of it that is in the array, and the index of its first sample there,
 // counted from the plane's.
 struct window_row {
@@ -149,129 +149,105 @@ struct window_row {
     size_t sample;
 };
 
-static struct window_row window_row(const struct winograd_task *task, bool outputs,
-                                    const struct winograd_plane *plane, size_t i)
+static struct window_row window_row(const struct winograd_plane *plane, size_t i)
 {
-    const struct winograd *p = task->p;
-    const struct winograd_index *index = &task->index;
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const struct tile_side *rows = outputs ? &down->out : &down->in;
-    const struct tile_side *columns = outputs ? &along->out : &along->in;
-    const ptrdiff_t top =
-        outputs ? tile_output(down, index->at[0]) : tile_input(down, index->at[0]);
-    const ptrdiff_t left =
-        outputs ? tile_output(along, index->at[1]) : tile_input(along, index->at[1]);
-    const ptrdiff_t at = tile_sample(rows, plane->image[1], plane->branch[1], top + (ptrdiff_t)i);
-    struct window_row ret = {{0, 0}, 0};
-    if (!tile_inside(rows, at)) return ret;
-    ret.within = tile_within(columns, plane->image[2], plane->branch[2], left, plane->window.width);
-    const ptrdiff_t first =
-        tile_sample(columns, plane->image[2], plane->branch[2], left + (ptrdiff_t)ret.within.begin);
-    if (ret.within.begin < ret.within.end)
-        ret.sample = ((size_t)at * columns->size + (size_t)first) * p->strides[outputs].position;
+    const ptrdiff_t at = tile_sample(plane->side[0], plane->image[1], plane->branch[1],
+                                     plane->first[0] + (ptrdiff_t)i);
+    if (!tile_inside(plane->side[0], at)) return (struct window_row){{0, 0}, 0};
+    const struct window_part part = window_part(plane, 1, plane->window.width);
+    struct window_row ret = {part.within, 0};
+    if (part.within.begin < part.within.end)
+        ret.sample = ((size_t)at * plane->side[1]->size + (size_t)part.sample) * plane->position;
     return ret;
 }
 
-// Copies the samples of a plane to its window, with zeros where there are none.
-static void read_window(const struct winograd_task *task, bool outputs,
-                        const struct winograd_plane *plane)
+// Prefetches the rows of a plane that a batch reads.
+static void prefetch_plane(const struct winograd_plane *plane, size_t bytes)
 {
-    const struct winograd *p = task->p;
-    const struct tile_axis *along = winograd_axis(p, 1);
-    const size_t bytes = p->grid.scalar_bytes, width = plane->window.width;
-    const size_t step = outputs ? along->out.step : along->in.step;
+    const struct window_part rows = window_part(plane, 0, plane->window.rows);
+    const size_t n = rows.within.end - rows.within.begin, row = plane->side[1]->size * bytes;
+    if (n == 0) return;
+    const char *from = plane->samples + (size_t)rows.sample * row;
+    const char *end = from + ((n - 1) * plane->side[0]->step + 1) * row;
+    for (; from < end; from += MEM_ALIGN) __builtin_prefetch(from, 0);
+}
+
+// Copies the samples of a plane to its window, with zeros where there are none.
+static void read_window(const struct winograd_plane *plane, size_t bytes)
+{
+    const size_t width = plane->window.width;
     char *to = plane->rows;
     for (size_t i = 0; i < plane->window.rows; i++, to += width * bytes) {
-        const struct window_row row = window_row(task, outputs, plane, i);
+        const struct window_row row = window_row(plane, i);
         const size_t begin = row.within.begin, end = row.within.end;
         memset(to, 0, begin * bytes);
         if (begin < end)
-            samples_copy(to + begin * bytes, 1, plane->samples + row.sample * bytes, step,
-                         end - begin, bytes);
+            samples_copy(to + begin * bytes, 1, plane->samples + row.sample * bytes,
+                         plane->side[1]->step, end - begin, bytes);
         memset(to + end * bytes, 0, (width - end) * bytes);
     }
 }
 
 // Prefetches the positions of a row of adjacent channels.
-static void prefetch_window_row(const struct winograd_task *task, bool outputs,
-                                const struct winograd_plane *plane, size_t i)
+static void prefetch_window_row(const struct winograd_plane *plane, size_t i, size_t bytes,
+                                bool write)
 {
-    const struct winograd *p = task->p;
-    const struct tile_axis *along = winograd_axis(p, 1);
-    const size_t bytes = p->grid.scalar_bytes;
     if (i >= plane->window.rows) return;
-    const struct window_row row = window_row(task, outputs, plane, i);
-    const size_t step = (outputs ? along->out.step : along->in.step) * p->strides[outputs].position;
-    samples_prefetch(plane->samples + row.sample * bytes, step * bytes,
-                     row.within.end - row.within.begin, outputs && !p->weight);
+    const struct window_row row = window_row(plane, i);
+    samples_prefetch(plane->samples + row.sample * bytes,
+                     plane->side[1]->step * plane->position * bytes,
+                     row.within.end - row.within.begin, write);
 }
 
 // Moves n adjacent channels, of which `plane` is the first, to their windows.
-static void read_windows(const struct winograd_task *task, bool outputs,
-                         const struct winograd_plane *plane, size_t n)
+static void read_windows(const struct winograd_task *task, const struct winograd_plane *plane,
+                         size_t n)
 {
-    const struct winograd *p = task->p;
-    const size_t bytes = p->grid.scalar_bytes, width = plane->window.width;
+    const size_t bytes = task->p->grid.scalar_bytes, width = plane->window.width;
     const size_t channel = plane->window.channel;
-    const struct tile_axis *along = winograd_axis(p, 1);
-    const size_t step = outputs ? along->out.step : along->in.step;
     for (size_t i = 0; i < plane->window.rows; i++) {
-        const struct window_row row = window_row(task, outputs, plane, i);
+        const struct window_row row = window_row(plane, i);
         const struct tile_range *within = &row.within;
         char *to = plane->rows + i * width * bytes;
-        prefetch_window_row(task, outputs, plane, i + 1);
+        prefetch_window_row(plane, i + 1, bytes, false);
         for (size_t c = 0; c < n && within->end - within->begin < width; c++) {
             memset(to + c * channel * bytes, 0, within->begin * bytes);
             memset(to + (c * channel + within->end) * bytes, 0, (width - within->end) * bytes);
         }
         task->kernels->transpose(
             to + within->begin * bytes, channel, plane->samples + row.sample * bytes,
-            step * p->strides[outputs].position, within->end - within->begin, n);
+            plane->side[1]->step * plane->position, within->end - within->begin, n);
     }
 }
 
 void winograd_write_windows(const struct winograd_task *task, const struct winograd_plane *plane,
                             size_t n)
 {
-    const struct winograd *p = task->p;
-    const size_t bytes = p->grid.scalar_bytes;
+    const size_t bytes = task->p->grid.scalar_bytes;
     for (size_t i = 0; i < plane->window.rows; i++) {
-        const struct window_row row = window_row(task, true, plane, i);
+        const struct window_row row = window_row(plane, i);
         const size_t from = i * plane->window.width + row.within.begin;
-        prefetch_window_row(task, true, plane, i + 1);
+        prefetch_window_row(plane, i + 1, bytes, true);
         task->kernels->transpose(plane->samples + row.sample * bytes,
-                                 winograd_axis(p, 1)->out.step * p->strides[1].position,
-                                 plane->rows + from * bytes, plane->window.channel, n,
-                                 row.within.end - row.within.begin);
+                                 plane->side[1]->step * plane->position, plane->rows + from * bytes,
+                                 plane->window.channel, n, row.within.end - row.within.begin);
     }
 }
 
-char *winograd_plane_lines(const struct winograd_task *task, bool outputs,
-                           const struct winograd_plane *plane, struct winograd_lines *lines)
+char *winograd_plane_lines(const struct winograd_task *task, const struct winograd_plane *plane,
+                           struct winograd_lines *lines)
 {
-    const struct winograd *p = task->p;
-    const size_t *at = task->index.at;
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const struct tile_side *rows = outputs ? &down->out : &down->in;
-    const struct tile_side *columns = outputs ? &along->out : &along->in;
-    const ptrdiff_t top = outputs ? tile_output(down, at[0]) : tile_input(down, at[0]);
-    const ptrdiff_t left = outputs ? tile_output(along, at[1]) : tile_input(along, at[1]);
-    const struct tile_range row =
-        tile_within(rows, plane->image[1], plane->branch[1], top, plane->window.rows);
-    const struct tile_range column =
-        tile_within(columns, plane->image[2], plane->branch[2], left, plane->window.width);
-    lines->pitch = rows->step * columns->size;
-    lines->ahead = plane->ahead / (ptrdiff_t)p->grid.scalar_bytes;
-    lines->first_row = row.begin;
-    lines->last_row = column.begin < column.end ? row.end : row.begin;
-    lines->first = column.begin;
-    lines->last = column.end;
+    const size_t bytes = task->p->grid.scalar_bytes, row = plane->side[1]->size;
+    const struct window_part down = window_part(plane, 0, plane->window.rows);
+    const struct window_part along = window_part(plane, 1, plane->window.width);
+    lines->pitch = plane->side[0]->step * row;
+    lines->ahead = plane->ahead / (ptrdiff_t)bytes;
+    lines->first_row = down.within.begin;
+    lines->last_row = along.within.begin < along.within.end ? down.within.end : down.within.begin;
+    lines->first = along.within.begin;
+    lines->last = along.within.end;
     if (lines->first_row >= lines->last_row) return plane->samples;
-    const ptrdiff_t y =
-        tile_sample(rows, plane->image[1], plane->branch[1], top + (ptrdiff_t)row.begin);
-    const ptrdiff_t x =
-        tile_sample(columns, plane->image[2], plane->branch[2], left + (ptrdiff_t)column.begin);
-    return plane->samples + ((size_t)y * columns->size + (size_t)x) * p->grid.scalar_bytes;
+    return plane->samples + ((size_t)down.sample * row + (size_t)along.sample) * bytes;
 }
 
 void winograd_raise_peak(const struct winograd_task *task, const char *samples, size_t n)
@@ -292,7 +268,7 @@ static void raise_plane_peak(const struct winograd_task *task, const struct wino
         return;
     }
     struct winograd_lines lines;
-    const char *from = winograd_plane_lines(task, false, plane, &lines);
+    const char *from = winograd_plane_lines(task, plane, &lines);
     if (lines.first_row >= lines.last_row) return;
     const size_t rows = lines.last_row - lines.first_row, n = lines.last - lines.first;
     const size_t pitch = lines.pitch * task->p->grid.scalar_bytes;
@@ -327,7 +303,7 @@ static void transform_rows(const struct winograd_task *task, bool outputs,
     winograd_lines_fn *along =
         outputs ? task->kernels->winograd_taps_lines : task->kernels->winograd_input_lines;
     assert(!down || extent[1] * lines.y_stride <= p->samples);
-    const char *x = plane->rows ? plane->rows : winograd_plane_lines(task, outputs, plane, &lines);
+    const char *x = plane->rows ? plane->rows : winograd_plane_lines(task, plane, &lines);
     along(down ? task->scratch.samples : y, x, extent[1], winograd_axis(p, 1)->tile, &lines);
     if (!down) return;
     for (size_t i = 0; i < transform->from[0]; i++)
@@ -344,16 +320,12 @@ static void transform_rows(const struct winograd_task *task, bool outputs,
 
 // The same as winograd_transform_planes, with channels last.
 static void transform_adjacent(const struct winograd_task *task, bool outputs, size_t first,
-                               size_t n, char *to)
+                               size_t n, const struct winograd_transform *transform, char *to)
 {
     const struct winograd *p = task->p;
     const size_t tiles = task->index.batch.rows * task->index.batch.cols;
     const size_t bytes = p->grid.scalar_bytes;
-    struct winograd_transform transform =
-        winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
-    const struct winograd_window window = winograd_window(p, &task->index.batch, transform.from);
-    transform.n = winograd_vectors(p, tiles);
-    transform.y_plane = outputs ? p->out_plane : p->in_plane;
+    const struct winograd_window window = winograd_window(p, &task->index.batch, transform->from);
     // The vectors of a channel's last map reach into the next channel, whose maps come later.
     const size_t maps = task->index.batch.maps, pitch = winograd_lanes(p) * window.channel;
     struct winograd_plane plane = {.window = window};
@@ -363,13 +335,13 @@ static void transform_adjacent(const struct winograd_task *task, bool outputs, s
             plane = winograd_plane(task, outputs, task->index.map + m, first + c);
             plane.window = window;
             plane.rows = task->scratch.windows + m * pitch * bytes;
-            read_windows(task, outputs, &plane, n_read);
+            read_windows(task, &plane, n_read);
         }
         for (size_t i = 0; i < n_read * maps; i++) {
             const size_t k = i / maps, m = i % maps;
             const size_t at = (c + k) * p->positions + m * tiles;
             plane.rows = task->scratch.windows + (m * pitch + k * window.channel) * bytes;
-            transform_rows(task, outputs, &plane, &transform, to + at * bytes);
+            transform_rows(task, outputs, &plane, transform, to + at * bytes);
             raise_plane_peak(task, &plane);
         }
     }
@@ -377,13 +349,7 @@ static void transform_adjacent(const struct winograd_task *task, bool outputs, s
 
 struct conv_finish winograd_finish(const struct winograd_task *task, size_t k)
 {
-    const struct winograd_call *call = task->call;
-    const struct tile_grid *grid = &task->p->grid;
-    const bool forward = call->plan->direction == PARTITA_FORWARD;
-    const char *bias = forward ? call->filter->bias : NULL;
-    return (struct conv_finish){
-        .bias = bias ? bias + (task->group * grid->out + k) * grid->scalar_bytes : NULL,
-        .relu = forward && call->plan->shape.relu};
+    return filter_finish(task->call->filter, task->group * task->p->grid.out + k);
 }
 
 void winograd_transform_planes(const struct winograd_task *task, bool outputs, size_t first,
@@ -392,30 +358,30 @@ void winograd_transform_planes(const struct winograd_task *task, bool outputs, s
     const struct winograd *p = task->p;
     const size_t maps = task->index.batch.maps, map = task->index.map;
     const size_t tiles = task->index.batch.rows * task->index.batch.cols;
-    if (p->channels_last) {
-        transform_adjacent(task, outputs, first, n, to);
-        return;
-    }
     struct winograd_transform transform =
         winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
     transform.n = winograd_vectors(p, tiles);
     transform.y_plane = outputs ? p->out_plane : p->in_plane;
+    if (p->channels_last) {
+        transform_adjacent(task, outputs, first, n, &transform, to);
+        return;
+    }
     if (!p->weight) transform.ahead = p->positions; // the next channel's
     const struct winograd_window window = winograd_window(p, &task->index.batch, transform.from);
-    const struct tile_axis *along = winograd_axis(p, 1);
-    const bool adjacent = (outputs ? along->out.step : along->in.step) == 1;
     struct winograd_plane next = winograd_plane(task, outputs, map, first);
+    const bool adjacent = next.side[1]->step == 1;
     for (size_t i = 0; i < n * maps; i++) {
         struct winograd_plane plane = next;
         const size_t at = i / maps * p->positions + i % maps * tiles;
+        plane.window = window;
         if (i + 1 < n * maps) {
             next = winograd_plane(task, outputs, map + (i + 1) % maps, first + (i + 1) / maps);
-            if (!adjacent) winograd_prefetch(task, &next, outputs);
+            next.window = window;
+            if (!adjacent) prefetch_plane(&next, p->grid.scalar_bytes);
         }
-        plane.window = window;
         plane.rows = adjacent ? NULL : task->scratch.rows;
         plane.ahead = next.samples - plane.samples;
-        if (!adjacent) read_window(task, outputs, &plane);
+        if (!adjacent) read_window(&plane, p->grid.scalar_bytes);
         transform_rows(task, outputs, &plane, &transform, to + at * p->grid.scalar_bytes);
         raise_plane_peak(task, &plane);
     }

@@ -251,9 +251,12 @@ struct winograd_window {
 struct winograd_window winograd_window(const struct winograd *p, const struct winograd_batch *batch,
                                        const size_t elements[WINOGRAD_AXES]);
 
-// One channel of one map and branch, of x or y, and its window.
+// One channel of one map and branch, of the array of inputs or of outputs, and its window.
 struct winograd_plane {
-    size_t item, image[3], branch[3];
+    const struct tile_side *side[WINOGRAD_AXES]; // of the array
+    ptrdiff_t first[WINOGRAD_AXES];              // position where the batch begins
+    size_t position;                             // scalars from one position to the next
+    size_t image[3], branch[3];
     char *samples;
     char *rows;      // of the window
     ptrdiff_t ahead; // bytes to the plane that comes next; 0: none
@@ -272,15 +275,11 @@ void winograd_write_windows(const struct winograd_task *task, const struct winog
 
 // Which rows of a plane's window, and samples of them, are in the array, whose samples follow one
 // another; returns the first of them.
-char *winograd_plane_lines(const struct winograd_task *task, bool outputs,
-                           const struct winograd_plane *plane, struct winograd_lines *lines);
+char *winograd_plane_lines(const struct winograd_task *task, const struct winograd_plane *plane,
+                           struct winograd_lines *lines);
 
 // How results of output channel k are finished.
 struct conv_finish winograd_finish(const struct winograd_task *task, size_t k);
-
-// Prefetches the rows of a plane that a batch reads.
-void winograd_prefetch(const struct winograd_task *task, const struct winograd_plane *plane,
-                       bool outputs);
 
 // Raises the peak of the call by n scalars of x, unless another task does.
 void winograd_raise_peak(const struct winograd_task *task, const char *samples, size_t n);
