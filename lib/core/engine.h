@@ -231,7 +231,7 @@ struct engine {
     // Fills *ret: the cheapest decision, or applicable = false and a reason. Allocates nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
     // Builds plan->state for plan->choice, which is the estimate of the same request. The planner
-    // calls plan_destroy on failure too. NULL, of a device: all is in plan->choice and the shape.
+    // calls plan_destroy on failure too.
     enum partita_status (*plan_create)(struct partita_plan *plan, const struct request *request);
     void (*plan_destroy)(struct partita_plan *plan); // NULL: plan->state is one arena
     void (*explain)(const struct partita_plan *plan, struct text *text); // details; NULL: none

@@ -71,8 +71,7 @@ static enum partita_status module_run(const struct partita_plan *plan,
                                       const struct operands *operands, void *workspace)
 {
     struct cuda_scope scope;
-    enum partita_status status =
-        operands->queue ? cuda_enter_queue(plan, &scope) : cuda_enter(plan, &scope);
+    enum partita_status status = cuda_enter_queue(plan, operands->queue, &scope);
     if (status == PARTITA_OK)
         status = operands->queue ? cuda_queued_run(plan, filter, operands, workspace)
                                  : cuda_pipeline_run(plan, filter, operands, workspace);
@@ -85,8 +84,7 @@ static enum partita_status module_filter_update(struct partita_filter *filter,
 {
     struct cuda_scope scope;
     const struct partita_plan *plan = filter->plan;
-    enum partita_status status =
-        operands->queue ? cuda_enter_queue(plan, &scope) : cuda_enter(plan, &scope);
+    enum partita_status status = cuda_enter_queue(plan, operands->queue, &scope);
     if (status == PARTITA_OK)
         status = operands->queue ? cuda_queued_update(filter, operands, workspace)
                                  : cuda_filter_repack(filter, operands, workspace);
@@ -98,20 +96,10 @@ static enum partita_status module_backward_bias(const struct partita_plan *plan,
                                                 const struct operands *operands)
 {
     struct cuda_scope scope;
-    enum partita_status status =
-        operands->queue ? cuda_enter_queue(plan, &scope) : cuda_enter(plan, &scope);
+    enum partita_status status = cuda_enter_queue(plan, operands->queue, &scope);
     if (status == PARTITA_OK)
         status =
             operands->queue ? cuda_queued_bias(plan, operands) : cuda_pipeline_bias(plan, operands);
-    cuda_leave(&scope);
-    return status;
-}
-
-static enum partita_status module_prepare(const struct partita_plan *plan)
-{
-    struct cuda_scope scope;
-    enum partita_status status = cuda_enter(plan, &scope);
-    if (status == PARTITA_OK) status = cuda_prepare(plan);
     cuda_leave(&scope);
     return status;
 }
@@ -121,13 +109,13 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     struct cuda_device *device;
     const enum partita_status status = cuda_device_open(index, text, size, &device);
     if (status != PARTITA_OK) return status;
-    cuda_entry_make(device, cuda_engines);
+    device->base.engines = cuda_engines;
     device->base.spectra = &cuda_spectra;
     device->base.reserve = reserve_memory;
     device->base.release = release_memory;
     device->base.filter_update = module_filter_update;
     device->base.backward_bias = module_backward_bias;
-    device->base.prepare = module_prepare;
+    device->base.prepare = cuda_prepare;
     device->base.measure = cuda_measure;
     device->base.plan_begin = plan_begin;
     device->base.run = module_run;

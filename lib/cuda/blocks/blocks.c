@@ -104,11 +104,7 @@ const struct engine cuda_blocks = {
     .plan_destroy = cuda_blocks_plan_destroy,
     .explain = cuda_blocks_explain,
     .directions = CUDA_ALL_DIRECTIONS,
-    .filter = {.bytes = cuda_blocks_filter_bytes,
-               .pack = cuda_blocks_filter_pack,
-               .create = cuda_filter_create,
-               .bias = cuda_filter_bias,
-               .taps = blocks_filter_taps,
-               .destroy = cuda_filter_destroy},
+    .filter = {CUDA_FILTER_OPS(cuda_blocks_filter_bytes, cuda_blocks_filter_pack),
+               .taps = blocks_filter_taps},
     .bounded = {.run = cuda_blocks_run},
 };

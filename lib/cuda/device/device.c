@@ -61,23 +61,25 @@ enum partita_status cuda_device_open(size_t index, char *text, size_t size,
 }
 
 // Also on a lost device: what is released is that device's.
-enum partita_status cuda_enter_queue(const struct partita_plan *plan, struct cuda_scope *ret_scope)
+enum partita_status cuda_enter_queue(const struct partita_plan *plan, void *queue,
+                                     struct cuda_scope *ret_scope)
 {
     struct cuda_device *device = cuda_device_of(plan);
-    *ret_scope = (struct cuda_scope){.plan = plan, .thread = *cuda_thread()};
-    cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread});
-    const enum partita_status status = CU(plan, cuda_gpu_enter(device->gpu, &ret_scope->context));
-    return status == PARTITA_OK ? cuda_device_status(plan) : status;
-}
-
-enum partita_status cuda_enter(const struct partita_plan *plan, struct cuda_scope *ret_scope)
-{
-    const enum partita_status entered = cuda_enter_queue(plan, ret_scope);
-    ret_scope->mode = cudaStreamCaptureModeRelaxed;
+    *ret_scope = (struct cuda_scope){
+        .plan = plan, .thread = *cuda_thread(), .mode = cudaStreamCaptureModeRelaxed};
+    cuda_thread_set(&(struct cuda_thread){.stream = queue ? queue : cudaStreamPerThread});
+    enum partita_status entered = CU(plan, cuda_gpu_enter(device->gpu, &ret_scope->context));
+    if (entered == PARTITA_OK) entered = cuda_device_status(plan);
+    if (queue) return entered;
     const enum partita_status status =
         CU(plan, cudaThreadExchangeStreamCaptureMode(&ret_scope->mode));
     ret_scope->exchanged = status == PARTITA_OK;
     return entered == PARTITA_OK ? status : entered;
+}
+
+enum partita_status cuda_enter(const struct partita_plan *plan, struct cuda_scope *ret_scope)
+{
+    return cuda_enter_queue(plan, NULL, ret_scope);
 }
 
 // What fails here has failed before: it is not reported.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // One NVIDIA GPU as a plan sees it: its properties and its memory. Work is queued on the caller's
 // queue, or without one on the calling thread's own stream, which waits for work that was queued
-// earlier on the default stream. The plan's device is current during calls into the module only
-// (entry.c): every call gives the thread's current device back.
+// earlier on the default stream. The plan's device is current between cuda_enter and cuda_leave
+// only: every call into the module gives the thread's current device back.
 #ifndef PARTITA_CUDA_DEVICE_H
 #define PARTITA_CUDA_DEVICE_H
 
@@ -18,8 +18,6 @@ enum { // of an engine that computes every direction
     CUDA_ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT
 };
 
-enum { CUDA_MAX_ENGINES = 9 };
-
 struct cuda_device {
     struct device base; // first
     struct cuda_gpu *gpu;
@@ -33,10 +31,6 @@ struct cuda_device {
                           // then on
     pthread_mutex_t lock; // protects the following member
     struct cuda_staging *idle;
-    // The module's engines, and those that the library calls instead (entry.c).
-    const struct engine *const *own_engines;
-    struct engine entry[CUDA_MAX_ENGINES];
-    const struct engine *engine_list[CUDA_MAX_ENGINES + 1];
 };
 
 // Opens device `index` of this process; module.c adds its engines.
@@ -70,19 +64,18 @@ struct cuda_scope {
 
 // Makes the plan's device current for the calling thread until cuda_leave, which must follow
 // whatever was returned; work is queued on the thread's own stream. Scopes may be nested. Errors:
-// PARTITA_ERR_DEVICE, also if the device was lost earlier; PARTITA_ERR_NOMEM.
+// PARTITA_ERR_DEVICE, also if the device was lost earlier; PARTITA_ERR_NOMEM. A function that the
+// library calls enters if it calls the run-time, except bounded.run and filter.pack of an engine:
+// their callers have entered.
 //
-// cuda_enter_queue is for calls that only queue work. Other calls allocate and wait, which a
-// capture forbids the thread also on other streams than the captured one: cuda_enter permits it,
-// since the library's streams take no part in the capture.
+// cuda_enter_queue is for calls that only queue work, on the given queue; NULL: the same as
+// cuda_enter. Other calls allocate and wait, which a capture forbids the thread also on other
+// streams than the captured one: cuda_enter permits it, since the library's streams take no part in
+// the capture.
 enum partita_status cuda_enter(const struct partita_plan *plan, struct cuda_scope *ret_scope);
-enum partita_status cuda_enter_queue(const struct partita_plan *plan, struct cuda_scope *ret_scope);
+enum partita_status cuda_enter_queue(const struct partita_plan *plan, void *queue,
+                                     struct cuda_scope *ret_scope);
 void cuda_leave(const struct cuda_scope *scope);
-
-// Fills device->base.engines: the engines of the NULL-terminated list `own`, which must outlive the
-// device, each with functions that call its own between cuda_enter and cuda_leave. The library
-// calls these; within the module functions call each other directly.
-void cuda_entry_make(struct cuda_device *device, const struct engine *const *engines);
 
 // Allocates memory of the device from the library's own pool and releases it, in order with the
 // work that the thread queued; releasing NULL is allowed.

@@ -221,19 +221,26 @@ enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t poin
                                         .in_block = points <= cuda_fft_max(f64)}};
     while ((size_t)1 << ret->params.form.log2_points < points) ret->params.form.log2_points++;
     const bool in_block = ret->params.in_block;
-    enum partita_status status = in_block ? make_twiddles(plan, ret) : PARTITA_OK;
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK && in_block) status = make_twiddles(plan, ret);
     if (status == PARTITA_OK && complex && planes) status = make_twist(plan, ret, 2 * points);
     if (status == PARTITA_OK && !complex && !in_block) status = make_twist(plan, ret, 4 * points);
-    return status == PARTITA_OK && !in_block ? make_cufft(plan, ret, batch) : status;
+    if (status == PARTITA_OK && !in_block) status = make_cufft(plan, ret, batch);
+    cuda_leave(&scope);
+    return status;
 }
 
 void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft)
 {
     struct cuda_cufft *made = fft->cufft;
+    struct cuda_scope scope;
+    cuda_enter(plan, &scope);
     cuda_release(plan, fft->twiddles);
     cuda_release(plan, fft->twist);
+    if (made) destroy_cufft(plan, made);
+    cuda_leave(&scope);
     if (!made) return;
-    destroy_cufft(plan, made);
     pthread_mutex_destroy(&made->lock);
     mem_release(&plan->allocator, made);
 }

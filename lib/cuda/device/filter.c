@@ -95,26 +95,38 @@ enum partita_status cuda_filter_create(struct partita_filter *filter, const void
     assert(!filter->state);
     filter->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
-    const enum partita_status status =
-        cuda_allocate(plan, plan->engine->filter.bytes(plan).packed, &state->taps);
-    if (status != PARTITA_OK) return status;
-    return cuda_filter_repack(filter, &(struct operands){.from = {taps}}, NULL);
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK)
+        status = cuda_allocate(plan, plan->engine->filter.bytes(plan).packed, &state->taps);
+    if (status == PARTITA_OK)
+        status = cuda_filter_repack(filter, &(struct operands){.from = {taps}}, NULL);
+    cuda_leave(&scope);
+    return status;
 }
 
 enum partita_status cuda_filter_bias(struct partita_filter *filter, const void *bias)
 {
     const struct shape *shape = &filter->plan->shape;
     struct cuda_filter *state = filter->state;
-    return cuda_upload(filter->plan, bias, shape->out_channels * shape_alignment(shape),
-                       &state->bias);
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(filter->plan, &scope);
+    if (status == PARTITA_OK)
+        status = cuda_upload(filter->plan, bias, shape->out_channels * shape_alignment(shape),
+                             &state->bias);
+    cuda_leave(&scope);
+    return status;
 }
 
 void cuda_filter_destroy(struct partita_filter *filter)
 {
     const struct partita_plan *plan = filter->plan;
     struct cuda_filter *state = filter->state;
+    struct cuda_scope scope;
     if (!state) return;
+    cuda_enter(plan, &scope);
     cuda_release(plan, state->taps);
     cuda_release(plan, state->bias);
+    cuda_leave(&scope);
     mem_release(&plan->allocator, state);
 }

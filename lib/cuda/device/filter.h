@@ -45,10 +45,13 @@ size_t cuda_filter_scratch(const struct partita_filter *filter);
 enum partita_status cuda_filter_repack(struct partita_filter *filter,
                                        const struct operands *operands, void *workspace);
 
-// The functions of struct engine; cuda_filter_create is for those that have filter.pack.
+// Members of struct filter_ops for every engine whose filters have filter.pack.
 enum partita_status cuda_filter_create(struct partita_filter *filter, const void *taps);
 enum partita_status cuda_filter_bias(struct partita_filter *filter, const void *bias);
 void cuda_filter_destroy(struct partita_filter *filter);
+#define CUDA_FILTER_OPS(filter_bytes, filter_pack)                                                 \
+    .bytes = filter_bytes, .pack = filter_pack, .create = cuda_filter_create,                      \
+    .bias = cuda_filter_bias, .destroy = cuda_filter_destroy
 
 // The bias that a call on a plan of the filter's direction adds; NULL: none.
 static inline const void *cuda_filter_added(const struct partita_filter *filter)

@@ -37,22 +37,25 @@ static enum partita_status pack_filter(const struct partita_plan *plan,
 enum partita_status cuda_load(const struct partita_plan *plan, bool cached)
 {
     const struct cuda_filter with_bias = {NO_ARRAY, NO_ARRAY}, without = {NO_ARRAY, NULL};
-    const struct cuda_thread before = *cuda_thread();
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
     cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread, .loads = true});
-    enum partita_status status = run_engine(plan, &without, cached);
+    if (status == PARTITA_OK) status = run_engine(plan, &without, cached);
     if (status == PARTITA_OK && plan->direction != PARTITA_BACKWARD_WEIGHT)
         status = pack_filter(plan, &without);
     if (status == PARTITA_OK && plan->direction == PARTITA_FORWARD)
         status = run_engine(plan, &with_bias, cached);
-    cuda_thread_set(&before);
+    cuda_leave(&scope);
     return status;
 }
 
 static enum partita_status load_bias(const struct partita_plan *plan)
 {
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
     cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread, .loads = true});
-    const enum partita_status status = cuda_queue_bias(plan, &plan->shape, NO_ARRAY, NO_ARRAY);
-    cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread});
+    if (status == PARTITA_OK) status = cuda_queue_bias(plan, &plan->shape, NO_ARRAY, NO_ARRAY);
+    cuda_leave(&scope);
     return status;
 }
 
@@ -75,7 +78,7 @@ enum partita_status cuda_prepare(const struct partita_plan *plan)
 {
     const struct partita_plan *const plans[] = {plan->engine ? plan : NULL, plan->backward_data,
                                                 plan->backward_weight};
-    enum partita_status status = PARTITA_OK;
+    enum partita_status status = cuda_device_status(plan);
     for (int i = 0; i < 3 && status == PARTITA_OK; i++)
         if (plans[i]) status = prepare_once(plans[i], plans[i]->direction);
     if (status != PARTITA_OK || plan->shape.complex_signal) return status;
@@ -88,15 +91,9 @@ static enum partita_status prepare_for(const struct partita_plan *plan, unsigned
                                        cudaStream_t queue)
 {
     enum cudaStreamCaptureStatus capture;
-    enum partita_status status = CU(plan, cudaStreamIsCapturing(queue, &capture));
+    const enum partita_status status = CU(plan, cudaStreamIsCapturing(queue, &capture));
     if (status != PARTITA_OK || is_prepared(plan, what)) return status;
-    if (capture == cudaStreamCaptureStatusNone) {
-        struct cuda_scope scope; // another queue may be captured
-        status = cuda_enter(plan, &scope);
-        if (status == PARTITA_OK) status = prepare_once(plan, what);
-        cuda_leave(&scope);
-        return status;
-    }
+    if (capture == cudaStreamCaptureStatusNone) return prepare_once(plan, what);
     log_line(&plan->log, "call.queue is being captured: call partita_plan_prepare before");
     return PARTITA_ERR_STATE;
 }
@@ -148,9 +145,8 @@ enum partita_status cuda_queued_run(const struct partita_plan *plan,
 {
     enum partita_status status = check_arrays(plan, operands, workspace);
     if (status == PARTITA_OK) status = prepare_for(plan, plan->direction, operands->queue);
-    if (status != PARTITA_OK) return status;
-    cuda_thread_set(&(struct cuda_thread){.stream = operands->queue});
-    return plan->engine->bounded.run(plan, filter, operands, workspace);
+    return status == PARTITA_OK ? plan->engine->bounded.run(plan, filter, operands, workspace)
+                                : status;
 }
 
 enum partita_status cuda_queued_bias(const struct partita_plan *plan,
@@ -164,9 +160,8 @@ enum partita_status cuda_queued_bias(const struct partita_plan *plan,
         status = check_array(plan, "gy", operands->from[0], cuda_output_bytes(shape),
                              shape->sample_bytes);
     if (status == PARTITA_OK) status = prepare_for(plan, BIAS_PREPARED, operands->queue);
-    if (status != PARTITA_OK) return status;
-    cuda_thread_set(&(struct cuda_thread){.stream = operands->queue});
-    return cuda_queue_bias(plan, shape, operands->to, operands->from[0]);
+    return status == PARTITA_OK ? cuda_queue_bias(plan, shape, operands->to, operands->from[0])
+                                : status;
 }
 
 enum partita_status cuda_queued_update(struct partita_filter *filter,
@@ -190,7 +185,5 @@ enum partita_status cuda_queued_update(struct partita_filter *filter,
                              each->plan->engine->name);
         status = prepare_for(each->plan, each->plan->direction, operands->queue);
     }
-    if (status != PARTITA_OK) return status;
-    cuda_thread_set(&(struct cuda_thread){.stream = operands->queue});
-    return cuda_filter_queue(filter, operands, &scratch);
+    return status == PARTITA_OK ? cuda_filter_queue(filter, operands, &scratch) : status;
 }

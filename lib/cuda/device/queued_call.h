@@ -7,15 +7,14 @@
 #include "device.h"
 
 // Loads all that a call of the plan's direction launches: its kernels, or with operands that take
-// `cached` spectra those; and cuFFT's. These functions are to be called between cuda_enter and
-// cuda_leave.
+// `cached` spectra those; and cuFFT's.
 enum partita_status cuda_load(const struct partita_plan *plan, bool cached);
 
 // The same once for a plan of the caller's, in all directions that are planned, and for the
 // gradient of the bias.
 enum partita_status cuda_prepare(const struct partita_plan *plan);
 
-// Bounded problems, updates of a filter and the gradient of the bias, with operands->queue.
+// Bounded problems, updates of a filter and the gradient of the bias, after cuda_enter_queue.
 // Prepares the direction if that has not been done. Errors: PARTITA_ERR_ARG for an array that is
 // not in the device's memory or not aligned to a sample; PARTITA_ERR_STATE if the queue is recorded
 // before the direction was prepared. The log line says which.

@@ -311,10 +311,7 @@ const struct engine cuda_direct = {
     .max_rank = PARTITA_MAX_RANK,
     .real = true,
     .estimate = cuda_direct_estimate,
-    .filter = {.bytes = cuda_direct_filter_bytes,
-               .pack = cuda_direct_filter_pack,
-               .create = cuda_filter_create,
-               .bias = cuda_filter_bias,
-               .destroy = cuda_filter_destroy},
+    .plan_create = cuda_plan_without_state,
+    .filter = {CUDA_FILTER_OPS(cuda_direct_filter_bytes, cuda_direct_filter_pack)},
     .bounded = {.run = cuda_direct_run},
 };

@@ -399,10 +399,6 @@ const struct engine cuda_gemm = {
     .estimate = cuda_gemm_estimate,
     .plan_create = cuda_gemm_plan_create,
     .explain = cuda_gemm_plan_explain,
-    .filter = {.bytes = cuda_layer_filter_bytes,
-               .pack = cuda_layer_filter_pack,
-               .create = cuda_filter_create,
-               .bias = cuda_filter_bias,
-               .destroy = cuda_filter_destroy},
+    .filter = {CUDA_FILTER_OPS(cuda_layer_filter_bytes, cuda_layer_filter_pack)},
     .bounded = {.run = cuda_gemm_run},
 };

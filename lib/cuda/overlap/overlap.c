@@ -307,11 +307,7 @@ const struct engine cuda_overlap_save = {
     .estimate = cuda_overlap_save_estimate,
     .plan_create = cuda_overlap_plan_create,
     .plan_destroy = cuda_overlap_plan_destroy,
-    .filter = {.bytes = cuda_overlap_filter_bytes,
-               .pack = cuda_overlap_filter_pack,
-               .create = cuda_filter_create,
-               .bias = cuda_filter_bias,
-               .destroy = cuda_filter_destroy},
+    .filter = {CUDA_FILTER_OPS(cuda_overlap_filter_bytes, cuda_overlap_filter_pack)},
     .bounded = {.run = overlap_run},
 };
 
@@ -322,10 +318,6 @@ const struct engine cuda_overlap_add = {
     .estimate = cuda_overlap_add_estimate,
     .plan_create = cuda_overlap_plan_create,
     .plan_destroy = cuda_overlap_plan_destroy,
-    .filter = {.bytes = cuda_overlap_filter_bytes,
-               .pack = cuda_overlap_filter_pack,
-               .create = cuda_filter_create,
-               .bias = cuda_filter_bias,
-               .destroy = cuda_filter_destroy},
+    .filter = {CUDA_FILTER_OPS(cuda_overlap_filter_bytes, cuda_overlap_filter_pack)},
     .bounded = {.run = overlap_run},
 };

@@ -97,8 +97,11 @@ static enum partita_status make_bank_memory(struct partita_bank *bank)
 void cuda_bank_close(struct partita_bank *bank)
 {
     struct cuda_bank *state = cuda_bank_of(bank);
+    struct cuda_scope scope;
     if (!state) return;
+    cuda_enter(bank->plan, &scope);
     cuda_memory_close(bank->plan, state->held);
+    cuda_leave(&scope);
     mem_release(&bank->plan->allocator, state);
 }
 
@@ -106,10 +109,14 @@ void cuda_bank_close(struct partita_bank *bank)
 enum partita_status cuda_bank_open_slot(struct partita_bank *bank, size_t slot)
 {
     const struct cuda_bank *state = cuda_bank_of(bank);
+    struct cuda_scope scope;
+    const enum partita_status entered = cuda_enter(bank->plan, &scope);
     enum partita_status status = (enum partita_status)atomic_load(&bank->status);
+    if (status == PARTITA_OK) status = entered;
     if (status == PARTITA_OK)
         status = CU(bank->plan, cuda_slot_clear(&state->layout, &state->memory, (int)slot));
     if (status == PARTITA_OK) status = cuda_wait(bank->plan);
+    cuda_leave(&scope);
     return status == PARTITA_OK || status == PARTITA_ERR_NOMEM ? status : PARTITA_ERR_DEVICE;
 }
 
@@ -208,13 +215,17 @@ enum partita_status cuda_bank_open(struct partita_bank *bank)
         bank->slots[i].swap_queue = &state->swap_queues[i];
         swap_queue_open(bank->slots[i].swap_queue);
     }
-    enum partita_status status = make_bank_memory(bank);
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = make_bank_memory(bank);
     if (status == PARTITA_OK)
         status = CU(plan, cuda_partitioned_load_kernels(&state->layout.partitions));
     if (status == PARTITA_OK) status = CU(plan, cuda_frames_load_kernels(&state->layout, true));
     if (status == PARTITA_OK)
         status = cuda_queue_make(plan, &state->held.queue, make_bank_graph, bank);
-    return status == PARTITA_OK ? cuda_queue_wait(plan, &state->held.queue) : status;
+    if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->held.queue);
+    cuda_leave(&scope);
+    return status;
 }
 
 void cuda_bank_process(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing)

@@ -296,7 +296,9 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
     path_build_list(&build.paths, paths, n_paths);
     measure_cuda_paths(&build);
     assert(build.n_given <= n_paths);
-    enum partita_status status = make_given(&build);
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = make_given(&build);
     layout_cuda_filter(&build, &own);
     if (status == PARTITA_OK && !arena_reserve(&own, &plan->allocator)) status = PARTITA_ERR_NOMEM;
     if (status == PARTITA_OK) {
@@ -306,6 +308,7 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
         status = upload_paths(plan, state);
     }
     if (build.made) release_path_memory(plan, build.made);
+    cuda_leave(&scope);
     mem_release(&plan->allocator, temporary.base);
     return status;
 }
@@ -314,8 +317,11 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter)
 {
     const struct partita_plan *plan = filter->plan;
     struct cuda_partitioned_filter *state = filter->state;
+    struct cuda_scope scope;
     if (!state) return;
+    cuda_enter(plan, &scope);
     for (size_t p = 0; p < state->n_paths; p++) release_path_memory(plan, state->sources[p]);
     cuda_release(plan, state->memory);
+    cuda_leave(&scope);
     mem_release(&plan->allocator, state);
 }

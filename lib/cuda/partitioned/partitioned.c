@@ -273,9 +273,12 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
 static void cuda_partitioned_plan_destroy(struct partita_plan *plan)
 {
     struct cuda_partitioned *partitioned = plan->state;
+    struct cuda_scope scope;
     if (!partitioned) return;
+    cuda_enter(plan, &scope);
     for (struct cuda_stream_memory *idle; (idle = cuda_memory_take_idle(plan)) != NULL;)
         cuda_memory_close(plan, *idle);
+    cuda_leave(&scope);
     pthread_mutex_destroy(&partitioned->lock);
     for (int i = 0; i < CUDA_MAX_SEGMENTS; i++) cuda_fft_destroy(plan, &partitioned->fft[i]);
     mem_release(&plan->allocator, partitioned);

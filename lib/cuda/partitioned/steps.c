@@ -257,8 +257,8 @@ static enum partita_status queue_steps(struct queued_call *call)
 // A call whose first operation is refused, for example by a queue of another device, leaves the
 // stream as before, and so does a captured call, since nothing of it is executed yet. After other
 // failures, also refusals, the state on the device is that of a part of the call: the stream fails.
-enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
-                                           const struct frames *frames, void *queue)
+static enum partita_status queue_frames(struct partita_stream *stream, const struct frames *frames,
+                                        void *queue)
 {
     const struct partita_plan *plan = stream->plan;
     enum cudaStreamCaptureStatus capture;
@@ -281,4 +281,14 @@ enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
     if (status == PARTITA_OK || (status != PARTITA_ERR_DEVICE && !call.begun)) return status;
     cuda_partitioned_succeeds(stream, PARTITA_ERR_DEVICE);
     return PARTITA_ERR_DEVICE;
+}
+
+enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
+                                           const struct frames *frames, void *queue)
+{
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter_queue(stream->plan, queue, &scope);
+    if (status == PARTITA_OK) status = queue_frames(stream, frames, queue);
+    cuda_leave(&scope);
+    return status;
 }

@@ -34,8 +34,11 @@ static enum partita_status make_stream_memory(const struct partita_plan *plan,
 enum partita_status cuda_partitioned_prepare(const struct partita_plan *plan)
 {
     struct cuda_stream_memory *memory;
-    const enum partita_status status = make_stream_memory(plan, &memory);
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = make_stream_memory(plan, &memory);
     if (status == PARTITA_OK) cuda_memory_keep(plan, memory);
+    cuda_leave(&scope);
     return status;
 }
 
@@ -85,13 +88,17 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
     if (!state) return PARTITA_ERR_NOMEM;
     *state = (struct cuda_partitioned_stream){0};
     stream->state = state;
-    enum partita_status status = take_stream_memory(stream);
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = take_stream_memory(stream);
     if (status == PARTITA_OK) status = clear_stream(stream);
     if (status == PARTITA_OK) status = CU(plan, cuda_partitioned_load_kernels(&layout.partitions));
     if (status == PARTITA_OK) status = CU(plan, cuda_frames_load_kernels(&layout, false));
     if (status == PARTITA_OK && !state->held->queue.exec)
         status = cuda_queue_make(plan, &state->held->queue, cuda_partitioned_make_graph, stream);
-    return status == PARTITA_OK ? cuda_queue_wait(plan, &state->held->queue) : status;
+    if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->held->queue);
+    cuda_leave(&scope);
+    return status;
 }
 
 void cuda_partitioned_close(struct partita_stream *stream)
@@ -100,9 +107,12 @@ void cuda_partitioned_close(struct partita_stream *stream)
     if (!state || !state->held) return;
     struct cuda_queue *queue = &state->held->queue;
     const bool whole = queue->exec || !queue->graph;
+    struct cuda_scope scope;
+    cuda_enter(stream->plan, &scope);
     if (whole && cuda_queue_wait(stream->plan, queue) == PARTITA_OK)
         cuda_memory_keep(stream->plan, state->held);
     else cuda_memory_close(stream->plan, *state->held);
+    cuda_leave(&scope);
 }
 
 // Waits, so that a queue of the caller's may go on with the stream.
@@ -112,11 +122,13 @@ void cuda_partitioned_reset(struct partita_stream *stream)
     const struct partita_plan *plan = stream->plan;
     if (state->pending) stream->filter = state->pending->filter;
     state->pending = NULL;
-    if (atomic_load(&stream->status) == PARTITA_OK &&
-        cuda_partitioned_succeeds(stream, cuda_device_status(plan)) &&
+    struct cuda_scope scope;
+    const enum partita_status entered = cuda_enter(plan, &scope);
+    if (atomic_load(&stream->status) == PARTITA_OK && cuda_partitioned_succeeds(stream, entered) &&
         cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, &state->held->queue)) &&
         cuda_partitioned_succeeds(stream, clear_stream(stream)))
         cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, &state->held->queue));
+    cuda_leave(&scope);
 }
 
 struct region cuda_partitioned_region(struct partita_stream *stream)
@@ -124,17 +136,24 @@ struct region cuda_partitioned_region(struct partita_stream *stream)
     return (struct region){.bytes = cuda_stream_of(stream)->device_bytes};
 }
 
+// The position that is copied in has addresses of the filter of the stream that was saved.
 static void copy_state(struct partita_stream *stream, void *to, const void *from)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     struct cuda_queue *queue = &state->held->queue;
     const struct partita_plan *plan = stream->plan;
-    if (atomic_load(&stream->status) == PARTITA_OK &&
-        cuda_partitioned_succeeds(stream, cuda_device_status(plan)) &&
-        cuda_partitioned_succeeds(stream,
-                                  CU(plan, cudaMemcpyAsync(to, from, state->device_bytes,
-                                                           cudaMemcpyDefault, queue->stream))))
-        cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, queue));
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (atomic_load(&stream->status) == PARTITA_OK) {
+        queue->running = true;
+        if (status == PARTITA_OK)
+            status = CU(plan, cudaMemcpyAsync(to, from, state->device_bytes, cudaMemcpyDefault,
+                                              queue->stream));
+        if (status == PARTITA_OK && to == state->held->device) status = start_stream(stream, true);
+        if (cuda_partitioned_succeeds(stream, status))
+            cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, queue));
+    }
+    cuda_leave(&scope);
 }
 
 void cuda_partitioned_copy_out(struct partita_stream *stream, void *to)
@@ -142,13 +161,7 @@ void cuda_partitioned_copy_out(struct partita_stream *stream, void *to)
     copy_state(stream, to, cuda_stream_of(stream)->held->device);
 }
 
-// The position has addresses of the filter of the stream that was saved.
 void cuda_partitioned_copy_in(struct partita_stream *stream, const void *from)
 {
-    struct cuda_queue *queue = &cuda_stream_of(stream)->held->queue;
     copy_state(stream, cuda_stream_of(stream)->held->device, from);
-    if (atomic_load(&stream->status) != PARTITA_OK) return;
-    queue->running = true;
-    if (cuda_partitioned_succeeds(stream, start_stream(stream, true)))
-        cuda_partitioned_succeeds(stream, cuda_queue_wait(stream->plan, queue));
 }

@@ -7,6 +7,7 @@
 #include "core/plan.h"
 #include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
+#include "cuda/device/queued_call.h"
 #include "cuda/kernels/sums.h"
 #include "geometry/tile_tables.h"
 #include "tiles.h"
@@ -58,7 +59,10 @@ static enum partita_status cuda_tiles_make_tables(struct partita_plan *plan,
     arena.used = 0;
     tile_tables_make(state->layout.n, tiles->f64, &arena, &tables);
     qsort(tables.pair, tables.bins, 2 * sizeof *tables.pair, by_element);
-    const enum partita_status status = cuda_upload(plan, arena.base, arena.used, &state->tables);
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = cuda_upload(plan, arena.base, arena.used, &state->tables);
+    cuda_leave(&scope);
     for (int a = 0; a < 3; a++)
         tiles->dft[a] =
             dft_of(&tables.dft[a], tables.step[a], arena.base, 2 * (tiles->f64 ? 8 : 4));
@@ -83,8 +87,11 @@ static enum partita_status cuda_tiles_plan_create(struct partita_plan *plan,
 static void cuda_tiles_plan_destroy(struct partita_plan *plan)
 {
     struct tiles_plan *state = plan->state;
+    struct cuda_scope scope;
     if (!state) return;
+    cuda_enter(plan, &scope);
     cuda_release(plan, state->tables);
+    cuda_leave(&scope);
     mem_release(&plan->allocator, state);
 }
 
@@ -119,7 +126,8 @@ static enum partita_status cached_spectra_plan(const struct partita_plan *plan,
     ret_plan->choice.variant = plan->choice.variant;
     ret_plan->choice.hop = (size_t)state->layout.layer.choice.batch;
     ret_plan->choice.shared = cuda_layer_workspace(&state->layout.layer);
-    return cuda_tiles_make_tables(ret_plan, state);
+    const enum partita_status status = cuda_tiles_make_tables(ret_plan, state);
+    return status == PARTITA_OK ? cuda_load(ret_plan, true) : status;
 }
 
 static struct cuda_layer_part tiles_part(const struct partita_plan *plan, size_t number)
@@ -213,11 +221,7 @@ const struct engine cuda_tiles = {
     .plan_create = cuda_tiles_plan_create,
     .plan_destroy = cuda_tiles_plan_destroy,
     .explain = cuda_tiles_plan_explain,
-    .filter = {.bytes = cuda_layer_filter_bytes,
-               .pack = cuda_layer_filter_pack,
-               .create = cuda_filter_create,
-               .bias = cuda_filter_bias,
-               .destroy = cuda_filter_destroy},
+    .filter = {CUDA_FILTER_OPS(cuda_layer_filter_bytes, cuda_layer_filter_pack)},
     .bounded = {.run = cuda_tiles_run,
                 .cached_bytes = cuda_layer_cached_bytes,
                 .cached_plan = cached_spectra_plan},

@@ -249,10 +249,6 @@ const struct engine cuda_winograd = {
     .estimate = cuda_winograd_estimate,
     .plan_create = cuda_winograd_plan_create,
     .directions = CUDA_ALL_DIRECTIONS,
-    .filter = {.bytes = cuda_layer_filter_bytes,
-               .pack = cuda_layer_filter_pack,
-               .create = cuda_filter_create,
-               .bias = cuda_filter_bias,
-               .destroy = cuda_filter_destroy},
+    .filter = {CUDA_FILTER_OPS(cuda_layer_filter_bytes, cuda_layer_filter_pack)},
     .bounded = {.run = cuda_layer_run},
 };
