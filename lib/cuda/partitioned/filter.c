@@ -41,8 +41,7 @@ static const struct cuda_partition_layout *layout_of(const struct filter_build *
 
 static size_t first_tap(const struct filter_build *build, int i)
 {
-    const struct cuda_partitioned_choice *choice = &cuda_partitioned_of(build->paths.plan)->choice;
-    return choice->head + (size_t)layout_of(build)->segment[i].start * choice->quantum;
+    return cuda_partitioned_of(build->paths.plan)->split.segment[i].first;
 }
 
 // Finds the partitions of a given path that are not zero.
@@ -66,7 +65,7 @@ static void measure_given_path(struct filter_build *build, size_t p)
 // The parts of the paths. Those that are taken over keep their memory.
 static void measure_cuda_paths(struct filter_build *build)
 {
-    const size_t head = cuda_partitioned_of(build->paths.plan)->choice.head;
+    const size_t head = cuda_partitioned_of(build->paths.plan)->split.head;
     for (size_t p = 0; path_build_next(&build->paths, &p); p++) {
         const struct path_source *source = &build->paths.sources[p];
         build->own[p] = source->given ? (struct cuda_path){0} : build->base->paths[source->taken];

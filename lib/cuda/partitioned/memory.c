@@ -66,7 +66,7 @@ void cuda_memory_layout(const struct partita_plan *plan, const struct cuda_parti
     const struct shape *shape = &plan->shape;
     struct cuda_partition_memory *partitions = &memory->partitions;
     const size_t inputs = (size_t)layout->inputs, outputs = (size_t)layout->outputs;
-    const size_t history = cuda_partitioned_history(&cuda_partitioned_of(plan)->choice);
+    const size_t history = cuda_partitioned_history(&cuda_partitioned_of(plan)->split);
     const size_t rows = size_mul(2 * (size_t)layout->ring_quanta, outputs);
     const size_t bytes = shape->sample_bytes;
     assert(history % (size_t)layout->quantum == 0 && layout->inputs % layout->groups == 0);

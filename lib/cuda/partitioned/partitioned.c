@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/sizes.h"
 #include "cuda/device/rates.h"
-#include "geometry/partition_search.h"
 #include "partitioned.h"
 
 // Limits of this engine.
@@ -121,65 +120,34 @@ static double worst_quantum_seconds(const struct shape *shape, const struct sign
     return outside + device;
 }
 
-static struct cuda_partitioned_choice choice_of(const struct request *request,
-                                                const struct signal_rates *rates,
-                                                const struct partition_layout *layout)
-{
-    struct cuda_partitioned_choice choice = {
-        .whole = layout->whole,
-        .i16 = partition_allows_i16(request),
-        .n_segments = (int)layout->n_segments,
-        .quantum = layout->quantum,
-        .latency = layout->latency,
-        .head = layout->head,
-        .seconds = layout->seconds,
-        .outside_seconds = layout->head_seconds,
-        .worst_quantum = worst_quantum_seconds(request->shape, rates, layout),
-    };
-    assert(layout->n_segments >= 1 && layout->n_segments <= CUDA_MAX_SEGMENTS);
-    for (size_t i = 0; i < layout->n_segments; i++) {
-        const struct partition_segment *segment = &layout->segment[i];
-        assert(segment->n == 2 * segment->hop && segment->batch == 1);
-        assert(segment->first ==
-               layout->head + layout->quantum * (i ? 2 * segment->quanta - 1 : 0));
-        choice.segment[i].quanta = (int)segment->quanta;
-        choice.segment[i].partitions = (int)segment->partitions;
-    }
-    return choice;
-}
-
-// Fills the decision and the operations of an estimate for a stream; false, with a reason, if there
-// are no partitions for it.
-static bool cuda_partitioned_choose(const struct request *request, struct estimate *ret)
+// False, with a reason, if there are no partitions for a stream.
+static bool cuda_partitioned_search(const struct request *request, struct estimate *estimate,
+                                    struct partition_layout *ret)
 {
     const struct shape *shape = request->shape;
     const struct signal_rates rates = cuda_partition_rates(request);
-    struct partition_layout layout = {0};
+    const struct partition_device device = cuda_partition_device(request, &rates);
     const size_t slots = shape->streams ? shape->streams : 1;
     const size_t inputs = size_mul(slots, shape->in_channels),
                  outputs = size_mul(slots, shape->out_channels);
     if (inputs > PARTITIONED.max_channels || outputs > PARTITIONED.max_channels ||
         shape_path_count(shape) > PARTITIONED.max_paths) {
-        estimate_refuse(ret, "%zu x %zu channels are more than a launch takes", inputs, outputs);
+        estimate_refuse(estimate, "%zu x %zu channels are more than a launch takes", inputs,
+                        outputs);
         return false;
     }
-    const struct partition_device device = cuda_partition_device(request, &rates);
-    partition_search(shape, &device, &layout);
-    if (!layout.n_segments) {
-        estimate_refuse(ret, "%zu taps are too few for partitions", shape->axis[0].span);
-        return false;
-    }
-    const struct cuda_partitioned_choice choice = choice_of(request, &rates, &layout);
-    ret->flops = partition_flops(shape, &layout);
-    estimate_store(ret, &choice, sizeof choice);
-    return true;
+    *ret = (struct partition_layout){0};
+    if (partition_search(shape, &device, ret)) return true;
+    estimate_refuse(estimate, "%zu taps are too few for partitions", shape->axis[0].span);
+    return false;
 }
 
-// The layout of a choice for the kernels, without the transforms' tables.
-static struct cuda_partition_layout
-cuda_partitioned_layout(const struct shape *shape, const struct cuda_partitioned_choice *choice)
+// The layout for the kernels, without the transforms' tables.
+static struct cuda_partition_layout cuda_partitioned_layout(const struct request *request,
+                                                            const struct partition_layout *split)
 {
-    const int quantum = (int)choice->quantum;
+    const struct shape *shape = request->shape;
+    const int quantum = (int)split->quantum;
     struct cuda_partition_layout layout = {
         .quantum = quantum,
         .log2_share = __builtin_ctz((unsigned)quantum) + shape->complex_signal,
@@ -190,19 +158,23 @@ cuda_partitioned_layout(const struct shape *shape, const struct cuda_partitioned
         .group_outputs = (int)(shape->out_channels / shape->groups),
         .complex = shape->complex_signal,
         .f64 = shape->f64,
-        .i16 = choice->i16,
-        .n_segments = choice->n_segments,
-        .ring_quanta = (int)(cuda_partitioned_delay(choice) / choice->quantum + 2),
+        .i16 = partition_allows_i16(request),
+        .n_segments = (int)split->n_segments,
+        .ring_quanta = (int)(cuda_partitioned_delay(split) / split->quantum + 2),
     };
-    for (int i = 0; i < choice->n_segments; i++) {
+    assert(layout.n_segments >= 1 && layout.n_segments <= CUDA_MAX_SEGMENTS);
+    for (int i = 0; i < layout.n_segments; i++) {
+        const struct partition_segment *from = &split->segment[i];
         struct cuda_segment *segment = &layout.segment[i];
-        const int quanta = choice->segment[i].quanta;
+        const int quanta = (int)from->quanta;
+        assert(from->n == 2 * from->hop && from->batch == 1);
         assert(i == 0 ? quanta == 1 : quanta > layout.segment[i - 1].quanta);
         segment->quanta = quanta;
         segment->hop = quanta * quantum;
         segment->points = segment->hop * (shape->complex_signal ? 2 : 1);
-        segment->partitions = choice->segment[i].partitions;
+        segment->partitions = (int)from->partitions;
         segment->start = i ? 2 * quanta - 1 : 0;
+        assert(from->first == split->head + split->quantum * (size_t)segment->start);
         layout.window = 2 * segment->hop;
         assert((size_t)segment->points <= cuda_fft_max(shape->f64));
     }
@@ -231,10 +203,10 @@ static size_t cuda_partitioned_bytes(const struct shape *shape,
 static void cuda_partitioned_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    struct cuda_partitioned_choice choice;
-    if (!cuda_partitioned_choose(request, ret)) return;
-    estimate_load(ret, &choice, sizeof choice);
-    const struct cuda_partition_layout layout = cuda_partitioned_layout(shape, &choice);
+    struct partition_layout split;
+    struct partition_choice choice;
+    if (!cuda_partitioned_search(request, ret, &split)) return;
+    const struct cuda_partition_layout layout = cuda_partitioned_layout(request, &split);
     if (request->transform && request->transform != (size_t)layout.window) {
         estimate_refuse(ret, "chooses its transforms itself");
         return;
@@ -242,11 +214,14 @@ static void cuda_partitioned_estimate(const struct request *request, struct esti
     ret->applicable = true;
     ret->transform = (size_t)layout.window;
     ret->hop = (size_t)layout.window / 2;
-    ret->latency = choice.latency - (choice.whole ? choice.quantum : 0);
-    ret->seconds = choice.seconds;
+    ret->latency = partition_delay(&split);
+    ret->seconds = split.seconds;
+    ret->flops = partition_flops(shape, &split);
     ret->bytes = cuda_partitioned_bytes(shape, &layout);
     ret->error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)layout.window)) +
                  (layout.i16 ? PARTITION_I16_ERROR : 0);
+    partition_choice_of(&split, &choice);
+    estimate_store(ret, &choice, sizeof choice);
 }
 
 static enum partita_status cuda_partitioned_plan_create(struct partita_plan *plan,
@@ -257,8 +232,13 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
     plan->state = partitioned;
     pthread_mutex_init(&partitioned->lock, NULL);
     partitioned->idle = NULL;
-    estimate_load(&plan->choice, &partitioned->choice, sizeof partitioned->choice);
-    partitioned->layout = cuda_partitioned_layout(request->shape, &partitioned->choice);
+    const struct signal_rates rates = cuda_partition_rates(request);
+    const struct partition_device device = cuda_partition_device(request, &rates);
+    struct partition_choice choice;
+    estimate_load(&plan->choice, &choice, sizeof choice);
+    partition_make(request->shape, &device, &choice, &partitioned->split);
+    partitioned->layout = cuda_partitioned_layout(request, &partitioned->split);
+    partitioned->worst_quantum = worst_quantum_seconds(request->shape, &rates, &partitioned->split);
     enum partita_status status = PARTITA_OK;
     for (int i = 0; i < partitioned->layout.n_segments && status == PARTITA_OK; i++) {
         struct cuda_segment *segment = &partitioned->layout.segment[i];
@@ -287,36 +267,37 @@ static void cuda_partitioned_plan_destroy(struct partita_plan *plan)
 static void cuda_partitioned_load(const struct partita_plan *plan, struct partita_load *ret)
 {
     const struct cuda_partitioned *partitioned = cuda_partitioned_of(plan);
-    const struct cuda_partitioned_choice *choice = &partitioned->choice;
-    const size_t block = plan->shape.block, quanta = ceil_div(block, choice->quantum);
-    const struct cuda_segment *last = &partitioned->layout.segment[choice->n_segments - 1];
+    const struct partition_layout *split = &partitioned->split;
+    const size_t block = plan->shape.block, quanta = ceil_div(block, split->quantum);
+    const struct cuda_segment *last = &partitioned->layout.segment[split->n_segments - 1];
     // One quantum more where another swap settles first.
     const size_t swap_quanta = (size_t)last->start + 1;
     *ret = (struct partita_load){.frames = block,
-                                 .mean = choice->seconds * (double)block,
-                                 .worst = choice->worst_quantum * (double)quanta,
-                                 .swap_delay = swap_quanta * choice->quantum +
-                                               cuda_partitioned_delay(choice)};
+                                 .mean = split->seconds * (double)block,
+                                 .worst = partitioned->worst_quantum * (double)quanta,
+                                 .swap_delay =
+                                     swap_quanta * split->quantum + cuda_partitioned_delay(split)};
 }
 
 static void cuda_partitioned_explain(const struct partita_plan *plan, struct text *text)
 {
     const struct cuda_partitioned *partitioned = cuda_partitioned_of(plan);
-    const struct cuda_partitioned_choice *choice = &partitioned->choice;
+    const struct partition_layout *split = &partitioned->split;
+    const bool i16 = partitioned->layout.i16;
     struct partita_load load;
     cuda_partitioned_load(plan, &load);
-    text_add(text, "  quanta of %zu frames; latency %zu; %zu taps in the head\n", choice->quantum,
-             plan->choice.latency, choice->head);
+    text_add(text, "  quanta of %zu frames; latency %zu; %zu taps in the head\n", split->quantum,
+             plan->choice.latency, split->head);
     text_add(text, "  outside the segments %.3g us a quantum%s\n",
-             choice->outside_seconds * (double)choice->quantum * 1e6,
-             choice->head ? ", direct sums of the head included" : "");
-    for (int i = 0; i < choice->n_segments; i++) {
+             split->head_seconds * (double)split->quantum * 1e6,
+             split->head ? ", direct sums of the head included" : "");
+    for (size_t i = 0; i < split->n_segments; i++) {
         const struct cuda_segment *segment = &partitioned->layout.segment[i];
-        text_add(text, "  segment %d %7zu+ %d x %d taps, fft %d, blocks of %d quanta%s\n", i,
-                 choice->head + (size_t)segment->start * choice->quantum, segment->partitions,
-                 segment->hop, 2 * segment->hop, segment->quanta, choice->i16 ? ", 16 bits" : "");
+        text_add(text, "  segment %zu %7zu+ %d x %d taps, fft %d, blocks of %d quanta%s\n", i,
+                 split->segment[i].first, segment->partitions, segment->hop, 2 * segment->hop,
+                 segment->quanta, i16 ? ", 16 bits" : "");
     }
-    if (choice->i16)
+    if (i16)
         text_add(text,
                  "  the filter's spectra have 16-bit mantissas; the error stays %.0f dB below the "
                  "outputs\n",
@@ -331,12 +312,15 @@ static void cuda_partitioned_explain(const struct partita_plan *plan, struct tex
 
 static uint64_t cuda_partitioned_key(const struct partita_plan *plan)
 {
-    const struct cuda_partitioned_choice *choice = &cuda_partitioned_of(plan)->choice;
-    const size_t whole[] = {choice->quantum, choice->latency, choice->head, choice->whole,
-                            choice->i16};
+    const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
+    const struct partition_layout *split = &cuda_partitioned_of(plan)->split;
+    const size_t whole[] = {split->quantum, split->latency, split->head, split->whole, layout->i16};
     uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
-    return hash_bytes(hash, choice->segment,
-                      (size_t)choice->n_segments * sizeof choice->segment[0]);
+    for (int i = 0; i < layout->n_segments; i++) {
+        const int parts[] = {layout->segment[i].quanta, layout->segment[i].partitions};
+        hash = hash_bytes(hash, parts, sizeof parts);
+    }
+    return hash;
 }
 
 const struct engine cuda_partitioned = {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the host's files of cuda/partitioned: the choice of partitions, filters, and the
-// running stream.
+// Shared by the host's files of cuda/partitioned: plans, filters, and the running stream.
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H
 
@@ -8,33 +7,20 @@
 #include "cuda/device/fft.h"
 #include "cuda/device/queue.h"
 #include "frames.h"
+#include "geometry/partition_search.h"
 #include "stream/paths.h"
 
-// How a filter is split into partitions, stored in its estimate. Outputs are written `latency`
-// frames after their inputs, one quantum less if calls consist of whole quanta. The outputs of
-// partitions are available latency + head frames after the inputs: one quantum to collect the
-// frames, less one frame if calls may be single frames. The first `head` taps are summed directly.
-struct cuda_partitioned_choice {
-    bool whole;
-    bool i16; // the spectra of filters have 16 bits
-    int n_segments;
-    size_t quantum, latency, head;
-    double seconds, outside_seconds; // predicted per frame: in all, and outside the segments
-    double worst_quantum; // seconds of a quantum that completes the blocks of all segments
-    struct {
-        int quanta, partitions;
-    } segment[CUDA_MAX_SEGMENTS];
-};
-
-static inline size_t cuda_partitioned_delay(const struct cuda_partitioned_choice *choice)
+// The outputs of partitions are available so many frames after the inputs: one quantum to collect
+// the frames, less one frame if calls may be single frames.
+static inline size_t cuda_partitioned_delay(const struct partition_layout *split)
 {
-    return choice->latency + choice->head;
+    return split->latency + split->head;
 }
 
 // Frames of a stream's history: the head's taps, and frames whose outputs are still to come.
-static inline size_t cuda_partitioned_history(const struct cuda_partitioned_choice *choice)
+static inline size_t cuda_partitioned_history(const struct partition_layout *split)
 {
-    return (ceil_div(cuda_partitioned_delay(choice), choice->quantum) + 1) * choice->quantum;
+    return (ceil_div(cuda_partitioned_delay(split), split->quantum) + 1) * split->quantum;
 }
 
 // Objects of the device and its driver for a stream or a bank. Making them takes locks of the
@@ -51,8 +37,9 @@ struct cuda_stream_memory {
 struct cuda_partitioned {
     pthread_mutex_t lock; // protects the following member
     struct cuda_stream_memory *idle;
-    struct cuda_partitioned_choice choice;
-    struct cuda_partition_layout layout;
+    struct partition_layout split;
+    double worst_quantum; // seconds of a quantum that completes the blocks of all segments
+    struct cuda_partition_layout layout; // of the kernels
     struct cuda_fft fft[CUDA_MAX_SEGMENTS];
 };
 

@@ -8,22 +8,16 @@
 #include "geometry/samples.h"
 #include "partitioned.h"
 
-// Frames by which outputs are behind the inputs: with whole quanta `latency` counts one more.
-static size_t hidden_frames(const struct cuda_partitioned_choice *choice)
-{
-    return choice->whole ? choice->quantum : 0;
-}
-
 struct cuda_frame_layout cuda_frame_layout_of(const struct partita_plan *plan)
 {
     const struct cuda_partitioned *partitioned = cuda_partitioned_of(plan);
-    const struct cuda_partitioned_choice *choice = &partitioned->choice;
+    const struct partition_layout *split = &partitioned->split;
     const struct shape *shape = &plan->shape;
     return (struct cuda_frame_layout){
         .partitions = partitioned->layout,
-        .history = (int64_t)cuda_partitioned_history(choice),
-        .latency = (int64_t)(choice->latency - hidden_frames(choice)),
-        .delay = (int64_t)(cuda_partitioned_delay(choice) - hidden_frames(choice)),
+        .history = (int64_t)cuda_partitioned_history(split),
+        .latency = (int64_t)partition_delay(split),
+        .delay = (int64_t)(partition_delay(split) + split->head),
         .span = (int64_t)shape->axis[0].span,
         .stride = (int64_t)shape->axis[0].stride,
         .complex_taps = shape->complex_taps,
@@ -120,7 +114,7 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
 {
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct shape *shape = &stream->plan->shape;
-    const size_t quantum = cuda_partitioned_of(stream->plan)->choice.quantum;
+    const size_t quantum = cuda_partitioned_of(stream->plan)->split.quantum;
     const size_t n = size_min(frames->n, quantum), bytes = shape->sample_bytes;
     struct cuda_scope scope;
     assert(n > 0 && state->held->queue.exec);

@@ -8,7 +8,7 @@ static void layout_pinned(const struct partita_plan *plan, struct cuda_partition
                           struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
-    const size_t quantum = cuda_partitioned_of(plan)->choice.quantum * shape->sample_bytes;
+    const size_t quantum = cuda_partitioned_of(plan)->split.quantum * shape->sample_bytes;
     arena_take(arena, sizeof *state->held);
     state->memory.settled = arena_take(arena, sizeof *state->memory.settled);
     state->step = arena_take(arena, sizeof *state->step);
