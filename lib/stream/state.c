@@ -75,7 +75,7 @@ static enum partita_status copy_state(struct partita_stream *from, struct partit
     void *copy = mem_reserve(&from->allocator, from->plan->engine->stream.region(from).bytes);
     if (!copy) return PARTITA_ERR_NOMEM;
     copy_out(from, copy);
-    copy_in(to, copy);
+    if (atomic_load(&from->status) == PARTITA_OK) copy_in(to, copy);
     mem_release(&from->allocator, copy);
     return PARTITA_OK;
 }
