@@ -114,12 +114,6 @@ static struct shape shape_of_steps(const struct partita_plan *plan, enum dimensi
     return shape;
 }
 
-// Items of a micro-batch: as many micro-batches as it takes, all about as large.
-static size_t split_batch(const struct partita_plan *plan, size_t target)
-{
-    return size_split_even(plan->shape.batch, size_max(target / step_bytes(plan, BY_BATCH, 1), 1));
-}
-
 // Steps of rows or taps, no fewer than `min` >= 1, within `max` bytes; all of them where that
 // brings no more new data than is shared.
 static size_t split_steps(const struct partita_plan *plan, enum dimension by, size_t min,
@@ -160,8 +154,9 @@ static size_t choose_steps(const struct partita_plan *plan, enum dimension by, s
     // Two micro-batches are in the device's memory at a time.
     const size_t target = size_min(TARGET_BYTES, limit / 4), all = step_count(plan, by);
     const size_t max = size_min(limit, cuda_device_of(plan)->memory / 2) / 4;
-    const bool fits = step_bytes(plan, BY_BATCH, 1) <= target;
-    if (by == BY_BATCH) return split_batch(plan, target);
+    const size_t item = step_bytes(plan, BY_BATCH, 1);
+    const bool fits = item <= target;
+    if (by == BY_BATCH) return size_split_even(all, size_max(target / item, 1));
     // Rows of items that fit are left whole; taps that are read in place may be long beside them.
     if (fits && !(by == BY_TAPS && plan->choice.from_taps)) return all;
     if (shape->rank > 1 || step_bytes(plan, by, all) <= target) return all;
