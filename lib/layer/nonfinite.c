@@ -113,23 +113,6 @@ static bool mark_plane(const struct partita_plan *plan, const char *plane,
     return any;
 }
 
-// Samples that are `step` samples apart.
-static void set_nan(const struct partita_plan *plan, char *to, const unsigned char *marks, size_t n,
-                    size_t step)
-{
-    const size_t bytes = plan->shape.sample_bytes;
-    for (size_t i = 0; i < n; i++)
-        if (marks[i]) memset(to + i * step * bytes, 0xff, bytes);
-}
-
-// The taps of a path, whose marks may be in reverse order.
-static void set_taps_nan(const struct partita_plan *plan, char *to, const unsigned char *marks)
-{
-    const size_t n = shape_taps(&plan->shape), bytes = plan->shape.sample_bytes;
-    for (size_t i = 0; i < n; i++)
-        if (marks[plan->shape.flip ? n - 1 - i : i]) memset(to + i * bytes, 0xff, bytes);
-}
-
 // One call under repair: marks of a plane that is read and of a plane that is written.
 struct repair {
     const struct partita_plan *plan;
@@ -137,6 +120,13 @@ struct repair {
     struct reach reach;
     unsigned char *from, *to;
 };
+
+// Samples that are `step` bytes apart, in reverse order if that is negative.
+static void set_nan(const struct repair *repair, char *to, size_t n, ptrdiff_t step)
+{
+    for (size_t i = 0; i < n; i++, to += step)
+        if (repair->to[i]) memset(to, 0xff, repair->plan->shape.sample_bytes);
+}
 
 // Forward and backward data: the channels of a group share their reads.
 static void repair_outputs(const struct repair *repair)
@@ -162,8 +152,8 @@ static void repair_outputs(const struct repair *repair)
         if (!any) continue;
         reach_spread(&repair->reach, repair->to, repair->from);
         for (size_t k = 0; k < writes; k++)
-            set_nan(repair->plan, written + k * to.strides.channel * bytes, repair->to, to.plane,
-                    to.strides.position);
+            set_nan(repair, written + k * to.strides.channel * bytes, to.plane,
+                    (ptrdiff_t)(to.strides.position * bytes));
     }
 }
 
@@ -187,9 +177,9 @@ static void repair_taps(const struct repair *repair, bool gy, size_t c)
     for (size_t i = 0; i < others; i++) {
         const size_t out = gy ? c : group * shape->group_out + i;
         const size_t in = gy ? i : c % shape->group_in;
-        set_taps_nan(repair->plan,
-                     (char *)repair->operands->to + shape_path(shape, out, in) * taps * bytes,
-                     repair->to);
+        char *path = (char *)repair->operands->to + shape_path(shape, out, in) * taps * bytes;
+        if (shape->flip) set_nan(repair, path + (taps - 1) * bytes, taps, -(ptrdiff_t)bytes);
+        else set_nan(repair, path, taps, (ptrdiff_t)bytes);
     }
 }
 

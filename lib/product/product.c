@@ -11,6 +11,18 @@ size_t product_strip(const struct partita_plan *plan, size_t left)
     return pairs ? left / 2 : size_min(left, PRODUCT_STRIP_VECTORS * lanes);
 }
 
+struct product_matrix product_pack_rows(const struct partita_plan *plan,
+                                        const struct product_matrix *from, size_t terms,
+                                        size_t rows, char *to)
+{
+    const size_t bytes = plan->kernels->f64 ? sizeof(double) : sizeof(float);
+    for (size_t row = 0; row < rows; row += CONV_CHANNELS)
+        plan->kernels->conv_rows(to + row * terms * bytes, from->at + row * bytes, from->term,
+                                 terms, size_min(CONV_CHANNELS, rows - row));
+    return (struct product_matrix){
+        .at = to, .block = CONV_CHANNELS, .pitch = CONV_CHANNELS * terms};
+}
+
 void product_prefetch_rows(struct product_prefetch *prefetch, const char *first, size_t row,
                            size_t rows, size_t step)
 {

@@ -68,6 +68,12 @@ static inline size_t product_segment(const struct partita_plan *plan, size_t max
     return plan->isa == CPU_AVX2 && max > PRODUCT_SHORT_TERMS ? PRODUCT_SHORT_TERMS : max;
 }
 
+// Rows of A at `to`, from a matrix in which rows are adjacent and terms from->term apart: packed in
+// blocks of CONV_CHANNELS rows, term after term.
+struct product_matrix product_pack_rows(const struct partita_plan *plan,
+                                        const struct product_matrix *from, size_t terms,
+                                        size_t rows, char *to);
+
 // Columns of the next strip, of which `left` are left.
 size_t product_strip(const struct partita_plan *plan, size_t left);
 

@@ -119,19 +119,6 @@ static struct product_matrix gemm_positions(const struct conv_call *call,
     return (struct product_matrix){.at = scratch->packed, .term = pass->box.channel};
 }
 
-// Positions in blocks of eight, term after term.
-static struct product_matrix gemm_group_positions(const struct conv_call *call,
-                                                  const struct product_matrix *from, size_t terms,
-                                                  size_t positions, char *groups)
-{
-    const size_t bytes = call->layout->pass.scalar_bytes;
-    for (size_t p = 0; p < positions; p += CONV_CHANNELS)
-        call->plan->kernels->conv_rows(groups + p * terms * bytes, from->at + p * bytes, from->term,
-                                       terms, size_min(CONV_CHANNELS, positions - p));
-    return (struct product_matrix){
-        .at = groups, .block = CONV_CHANNELS, .pitch = CONV_CHANNELS * terms};
-}
-
 // Adds the share of n channels from `in` on to the sums of all output channels of a task.
 static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
                            size_t n, const struct gemm_scratch *scratch,
@@ -177,7 +164,8 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
         product.prefetch = t + product.terms == terms ? prefetch : NULL;
         *(transposed ? &product.b : &product.a) = taps;
         if (transposed && !rows)
-            product.a = gemm_group_positions(call, &x, product.terms, positions, scratch->groups);
+            product.a =
+                product_pack_rows(call->plan, &x, product.terms, positions, scratch->groups);
         product_run(&product);
     }
 }

@@ -49,11 +49,6 @@ static size_t tap_at(const struct tap_line *line, size_t l, size_t d, size_t h, 
     return line->begin + l * line->lane + d * line->step[0] + h * line->step[1] + i * line->step[2];
 }
 
-static char *lane_row(const struct tiles *p, char *rows, size_t l)
-{
-    return rows + l * p->n[2] * p->grid.scalar_bytes;
-}
-
 // Row (d, h) of the taps of a line into z.
 static void gather_taps(const struct tap_line *line, const struct tiles_call *call, char *z,
                         size_t d, size_t h, char *rows)
@@ -62,7 +57,7 @@ static void gather_taps(const struct tap_line *line, const struct tiles_call *ca
     const size_t bytes = p->grid.scalar_bytes, taps = p->grid.axis[2].taps;
     const void *from[TILE_MAX_LANES];
     for (size_t l = 0; l < p->lanes; l++) {
-        char *copy = lane_row(p, rows, l);
+        char *copy = rows + l * p->n[2] * bytes;
         from[l] = copy;
         const size_t at = l < line->n ? tap_at(line, l, d, h, 0) : SIZE_MAX;
         if (line->in_order && at != SIZE_MAX) {

@@ -11,12 +11,6 @@
 #include <assert.h>
 #include <string.h>
 
-// Where term i of a complex product begins in the packed rows [-im | re | im] of channels.
-static size_t term_offset(const struct tiles *p, size_t i)
-{
-    return (i / 2 * 3 + (i % 2 ? 0 : 1)) * p->batch;
-}
-
 // One arena: the plan's state, then its tables.
 static void *build_state(const struct partita_plan *plan, const struct request *request,
                          struct arena *arena)
@@ -31,7 +25,9 @@ static void *build_state(const struct partita_plan *plan, const struct request *
     tile_tables_make(tiles.n, request->shape->f64, arena, &tiles.tables);
     tiles.offset = arena_take(arena, 2 * tiles.chunk * sizeof *tiles.offset);
     if (!state) return NULL;
-    for (size_t i = 0; i < 2 * tiles.chunk; i++) tiles.offset[i] = term_offset(&tiles, i);
+    // Where terms of a complex product begin in the packed rows [-im | re | im] of channels.
+    for (size_t i = 0; i < 2 * tiles.chunk; i++)
+        tiles.offset[i] = (i / 2 * 3 + (i % 2 ? 0 : 1)) * tiles.batch;
     *state = tiles;
     return state;
 }

@@ -61,11 +61,9 @@ static char *panel_at(const struct winograd_task *task, size_t f)
 static void make_panel(const struct winograd_task *task, size_t f)
 {
     const struct winograd *p = task->p;
-    const size_t bytes = p->grid.scalar_bytes, tiles = task->index.tiles;
-    for (size_t t = 0; t < tiles; t += CONV_CHANNELS)
-        task->kernels->conv_rows(panel_at(task, f) + t * p->in * bytes,
-                                 task->scratch.in + (f * p->in_plane + t) * bytes, p->positions,
-                                 p->in, size_min(tiles - t, CONV_CHANNELS));
+    const char *tiles = task->scratch.in + f * p->in_plane * p->grid.scalar_bytes;
+    const struct product_matrix from = {.at = tiles, .term = p->positions};
+    product_pack_rows(task->call->plan, &from, p->in, task->index.tiles, panel_at(task, f));
 }
 
 // Transposed products of all input channels, output channels being the positions: sums

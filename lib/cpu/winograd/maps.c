@@ -95,16 +95,8 @@ static void transform_planes(const struct winograd_task *task, struct winograd_t
         }
 }
 
-// The last maps come first: where they do not fill a vector, its other lanes reach into the first
-// maps of the next tile, or of the next channel.
-static size_t last_maps(const struct winograd_task *task)
-{
-    const size_t lanes = winograd_lanes(task->p);
-    return (task->index.batch.maps - 1) / lanes * lanes;
-}
-
-void winograd_transform_maps(const struct winograd_task *task, bool outputs, size_t first, size_t n,
-                             char *to)
+static void transform_maps(const struct winograd_task *task, bool outputs, size_t first, size_t n,
+                           char *to)
 {
     const struct winograd *p = task->p;
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
@@ -118,7 +110,9 @@ void winograd_transform_maps(const struct winograd_task *task, bool outputs, siz
     transform.y_plane = outputs ? p->out_plane : p->in_plane;
     for (size_t c = 0, together; c < n; c += together) {
         together = p->channels_last ? winograd_together(task, outputs, first + c, first + n) : 1;
-        for (size_t map = last_maps(task) + lanes; map > 0; map -= lanes) {
+        // The last maps come first: where they do not fill a vector, its other lanes reach into the
+        // first maps of the next tile, or of the next channel.
+        for (size_t map = winograd_vectors(p, task->index.batch.maps); map > 0; map -= lanes) {
             read_planes(task, outputs, map - lanes, first + c, together);
             winograd_raise_peak(task, task->scratch.rows, samples * lanes);
             for (size_t i = 0; i < together; i++) {
@@ -128,6 +122,13 @@ void winograd_transform_maps(const struct winograd_task *task, bool outputs, siz
             }
         }
     }
+}
+
+void winograd_transform_channels(const struct winograd_task *task, bool outputs, size_t first,
+                                 size_t n, char *to)
+{
+    if (task->p->map_lanes) transform_maps(task, outputs, first, n, to);
+    else winograd_transform_planes(task, outputs, first, n, to);
 }
 
 // Copies the outputs of tile (r, c) to where their planes have them.

@@ -290,17 +290,10 @@ void winograd_raise_peak(const struct winograd_task *task, const char *samples, 
 void winograd_transform_planes(const struct winograd_task *task, bool outputs, size_t first,
                                size_t n, char *to);
 
-// The same for small maps, in the lanes of the transforms, and the transforms of outputs (maps.c).
-void winograd_transform_maps(const struct winograd_task *task, bool outputs, size_t first, size_t n,
-                             char *to);
+// The same for any layout, and the transforms of outputs of small maps in the lanes (maps.c).
+void winograd_transform_channels(const struct winograd_task *task, bool outputs, size_t first,
+                                 size_t n, char *to);
 void winograd_store_maps(const struct winograd_task *task);
-
-static inline void winograd_transform_channels(const struct winograd_task *task, bool outputs,
-                                               size_t first, size_t n, char *to)
-{
-    if (task->p->map_lanes) winograd_transform_maps(task, outputs, first, n, to);
-    else winograd_transform_planes(task, outputs, first, n, to);
-}
 
 // Small maps. winograd_map_samples: of the larger plane, of inputs or of outputs.
 // winograd_map_extent: samples that the tiles of a map read along an axis, with padding.
