@@ -114,8 +114,7 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         best = split;
     }
     if (ret->applicable) {
-        const struct tile_axis *down = &best.grid.axis[1];
-        const struct tile_axis *along = &best.grid.axis[2];
+        const struct tile_axis *down = &best.grid.axis[1], *along = &best.grid.axis[2];
         snprintf(ret->summary, sizeof ret->summary, "F(%zux%zu,%zux%zu)", down->tile, along->tile,
                  down->taps, along->taps);
     } else if (least_error < INFINITY)

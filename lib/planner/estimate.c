@@ -106,14 +106,14 @@ const struct engine *estimate_unbounded(const struct partita_plan *plan,
                                         const struct cost_model *model, struct estimate *ret)
 {
     struct partita_options any = *options;
+    const unsigned uses = options->filter_uses;
     const struct engine *best = NULL;
     any.error_reach = 0;
     for (size_t i = 0; plan->engines[i]; i++) {
         struct estimate now;
         estimate_engine(plan, &any, model, i, 0, &now);
-        if (!now.applicable) continue;
-        const unsigned uses = options->filter_uses;
-        if (best && estimate_cost(&now, uses) >= estimate_cost(ret, uses)) continue;
+        const bool dearer = best && estimate_cost(&now, uses) >= estimate_cost(ret, uses);
+        if (!now.applicable || dearer) continue;
         *ret = now;
         best = plan->engines[i];
     }

@@ -410,12 +410,14 @@ static struct workers *layout_workers(struct partita_stream *stream, int n_threa
     return workers;
 }
 
-// Signals are for the application's threads.
+// Signals are for the application's threads, but for those of a thread's own faults.
 static enum partita_status start_helpers(struct workers *workers, int n_threads)
 {
-    sigset_t all, callers;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &callers);
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    sigset_t blocked, callers;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &callers);
     while (workers->n_threads < n_threads &&
            !pthread_create(&workers->threads[workers->n_threads], NULL, helper_thread, workers))
         workers->n_threads++;

@@ -216,20 +216,19 @@ static bool may_transpose(const struct tiles *p)
 static double size_cost(const struct tile_problem *problem, size_t transform)
 {
     enum { DEFAULT_BATCH = 96 };
-    static const enum tiles_product products[] = {TILES_COMPLEX, TILES_TRANSPOSED};
     const struct request *request = problem->request;
     struct tiles tiles;
     double least = INFINITY;
     if (!tiles_layout_size(request, problem->grid, transform, &tiles)) return INFINITY;
     for (size_t i = 0; i < (may_transpose(&tiles) ? 2 : 1); i++) {
-        const struct tiles_params params = {transform, DEFAULT_BATCH, SIZE_MAX, products[i]};
+        const struct tiles_params params = {transform, DEFAULT_BATCH, SIZE_MAX,
+                                            i ? TILES_TRANSPOSED : TILES_COMPLEX};
         tiles_layout_batches(&params, &tiles);
         const struct tiles_work work = count_work(&tiles);
-        const double seconds = work_seconds(request, &tiles, &work);
-        const struct estimate layout = {.seconds = all_seconds(request, &tiles, &work, seconds),
-                                        .filter_seconds = request->filter_uses && !tiles.weight
-                                                              ? taps_seconds(request, &tiles)
-                                                              : 0};
+        const bool prepared = request->filter_uses && !tiles.weight;
+        const struct estimate layout = {
+            .seconds = all_seconds(request, &tiles, &work, work_seconds(request, &tiles, &work)),
+            .filter_seconds = prepared ? taps_seconds(request, &tiles) : 0};
         least = fmin(least, request_cost(request, &layout));
     }
     return least;
