@@ -351,6 +351,20 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
                  &(struct operation){.kind = SET, .to = to, .value = value, .bytes = bytes});
 }
 
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t bytes, size_t rows,
+                              cudaStream_t stream)
+{
+    const cudaError_t error = call_begin();
+    if (bytes > pitch) return call_end(cudaErrorInvalidValue);
+    for (size_t i = 0; i < rows && error == cudaSuccess; i++)
+        queue_append(&(struct operation){.kind = SET,
+                                         .stream = stream,
+                                         .to = (char *)to + i * pitch,
+                                         .value = value,
+                                         .bytes = bytes});
+    return call_end(error);
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     const cudaError_t error = call_begin();

@@ -25,7 +25,11 @@ enum partita_status cuda_queue_make(const struct partita_plan *plan, struct cuda
                                     enum partita_status (*add)(void *context, cudaGraph_t graph),
                                     void *context)
 {
-    enum partita_status status = CU(plan, cudaGraphCreate(&queue->graph, 0));
+    const struct cuda_thread before = *cuda_thread();
+    cuda_thread_set(&(struct cuda_thread){.stream = queue->stream, .loads = true});
+    enum partita_status status = add(context, NULL);
+    cuda_thread_set(&before);
+    if (status == PARTITA_OK) status = CU(plan, cudaGraphCreate(&queue->graph, 0));
     if (status == PARTITA_OK) status = add(context, queue->graph);
     if (status == PARTITA_OK)
         status = CU(plan, cudaGraphInstantiate(&queue->exec, queue->graph, 0));

@@ -21,7 +21,9 @@ struct cuda_queue {
 enum partita_status cuda_queue_open(const struct partita_plan *plan, struct cuda_queue *queue);
 void cuda_queue_close(const struct partita_plan *plan, struct cuda_queue *queue);
 
-// Makes the graph. `add` adds its nodes, whose kernels must have been loaded before.
+// Makes the graph. `add` is called twice: first for kernels to be loaded (cuda_thread), which
+// neither a capture nor a change of a graph's parameters does, then with the graph to add its
+// nodes.
 enum partita_status cuda_queue_make(const struct partita_plan *plan, struct cuda_queue *queue,
                                     enum partita_status (*add)(void *context, cudaGraph_t graph),
                                     void *context);

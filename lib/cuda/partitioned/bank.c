@@ -105,16 +105,52 @@ void cuda_bank_close(struct partita_bank *bank)
     mem_release(&bank->plan->allocator, state);
 }
 
+// The part of a slot in an array [rows][slots][bytes]; NULL: there is no array.
+struct slot_part {
+    void *array;
+    size_t rows, bytes;
+};
+
+// Clears the earlier input of a slot.
+static enum partita_status clear_slot(const struct partita_bank *bank, size_t slot)
+{
+    const struct shape *shape = &bank->plan->shape;
+    const struct cuda_frame_memory *memory = &cuda_bank_of(bank)->memory;
+    const struct cuda_partition_layout *layout = &cuda_bank_of(bank)->layout.partitions;
+    const size_t in = (size_t)layout->group_inputs, out = (size_t)layout->group_outputs;
+    const size_t window = (size_t)layout->window * shape->sample_bytes;
+    struct slot_part part[3 + 3 * CUDA_MAX_SEGMENTS] = {
+        {memory->partitions.samples, 1, in * window},
+        {memory->nonfinite_until, 1, in * sizeof *memory->nonfinite_until},
+        {memory->affected_until, 1, in * sizeof *memory->affected_until}};
+    size_t n = 3;
+    for (int i = 0; i < layout->n_segments; i++) {
+        const struct cuda_segment *segment = &layout->segment[i];
+        const size_t partitions = (size_t)segment->partitions, quanta = (size_t)segment->quanta;
+        const size_t spectrum = (size_t)segment->points * 2 * shape->scalar_bytes;
+        const size_t block = (size_t)segment->hop * shape->sample_bytes;
+        part[n++] = (struct slot_part){memory->partitions.segment[i].spectra, quanta,
+                                       in * partitions * spectrum / quanta};
+        part[n++] = (struct slot_part){memory->partitions.segment[i].sums, 2, out * spectrum};
+        part[n++] = (struct slot_part){memory->partitions.segment[i].out, 4, out * block};
+    }
+    enum partita_status status = PARTITA_OK;
+    for (const struct slot_part *p = part; p < part + n && status == PARTITA_OK; p++)
+        if (p->array)
+            status = CU(bank->plan, cudaMemset2DAsync((char *)p->array + slot * p->bytes,
+                                                      bank->n_slots * p->bytes, 0, p->bytes,
+                                                      p->rows, cuda_thread()->stream));
+    return status;
+}
+
 // Nothing that is queued uses a free slot.
 enum partita_status cuda_bank_open_slot(struct partita_bank *bank, size_t slot)
 {
-    const struct cuda_bank *state = cuda_bank_of(bank);
     struct cuda_scope scope;
     const enum partita_status entered = cuda_enter(bank->plan, &scope);
     enum partita_status status = (enum partita_status)atomic_load(&bank->status);
     if (status == PARTITA_OK) status = entered;
-    if (status == PARTITA_OK)
-        status = CU(bank->plan, cuda_slot_clear(&state->layout, &state->memory, (int)slot));
+    if (status == PARTITA_OK) status = clear_slot(bank, slot);
     if (status == PARTITA_OK) status = cuda_wait(bank->plan);
     cuda_leave(&scope);
     return status == PARTITA_OK || status == PARTITA_ERR_NOMEM ? status : PARTITA_ERR_DEVICE;
@@ -133,6 +169,7 @@ static enum partita_status issue_copy(const struct bank_quantum *now, const stru
     const struct cuda_partition_target target = now->target;
     cudaGraphNode_t *node = target.nodes;
     const enum cudaMemcpyKind kind = cudaMemcpyDefault;
+    if (cuda_thread()->loads) return PARTITA_OK;
     if (!node) return CU(plan, cudaMemcpyAsync(to->data, from, to->bytes, kind, target.stream));
     if (target.exec)
         return CU(plan, cudaGraphExecMemcpyNodeSetParams1D(target.exec, *node, to->data, from,
@@ -185,7 +222,9 @@ static enum partita_status make_bank_graph(void *context, cudaGraph_t graph)
 {
     struct partita_bank *bank = context;
     struct bank_quantum now = {
-        .bank = bank, .n_open = 1, .target = {.graph = graph, .nodes = cuda_bank_of(bank)->nodes}};
+        .bank = bank,
+        .n_open = 1,
+        .target = {.graph = graph, .nodes = graph ? cuda_bank_of(bank)->nodes : NULL}};
     bank->open[0] = 0;
     return issue_call(&now, 0);
 }
@@ -218,9 +257,6 @@ enum partita_status cuda_bank_open(struct partita_bank *bank)
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
     if (status == PARTITA_OK) status = make_bank_memory(bank);
-    if (status == PARTITA_OK)
-        status = CU(plan, cuda_partitioned_load_kernels(&state->layout.partitions));
-    if (status == PARTITA_OK) status = CU(plan, cuda_frames_load_kernels(&state->layout, true));
     if (status == PARTITA_OK)
         status = cuda_queue_make(plan, &state->held.queue, make_bank_graph, bank);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->held.queue);

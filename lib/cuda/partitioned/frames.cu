@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The kernels of streams and banks around those of a quantum: frames into the history, outputs from
-// heads and partitions, and their fades; the position of a stream; and a slot of a bank without a
-// past.
+// heads and partitions, and their fades; and the position of a stream.
 #include <assert.h>
 
 #include "history.cuh"
@@ -244,63 +243,12 @@ __global__ void __launch_bounds__(CUDA_THREADS, sizeof(T) == 8 ? 3 : 4)
         else to[r] = out[r];
 }
 
-// Rows of `words` numbers of eight bytes, `pitch` apart.
-struct cleared_rows {
-    uint64_t *at;
-    int64_t words, pitch;
-    int rows;
-};
-
-enum { MAX_CLEARED = 3 + 3 * CUDA_MAX_SEGMENTS };
-
-struct cleared_slot {
-    int n;
-    cleared_rows part[MAX_CLEARED];
-};
-
-constexpr int CLEARING_BLOCKS = 64; // of a part
-
-// Blocks are [part][CLEARING_BLOCKS].
-__global__ void __launch_bounds__(CUDA_THREADS, 1)
-    slot_clear_kernel(const __grid_constant__ cleared_slot slot)
-{
-    const cleared_rows &part = slot.part[blockIdx.x / CLEARING_BLOCKS];
-    const int64_t first = (int64_t)(blockIdx.x % CLEARING_BLOCKS) * CUDA_THREADS + threadIdx.x;
-    for (int row = 0; row < part.rows; row++)
-        for (int64_t i = first; i < part.words; i += CLEARING_BLOCKS * CUDA_THREADS)
-            part.at[row * part.pitch + i] = 0;
-}
-
-// Adds the part of a slot of an array [rows][slots][bytes of a slot].
-void add_cleared(cleared_slot *cleared, void *array, const cuda_partition_layout *layout, int slot,
-                 int rows, int64_t bytes)
-{
-    const int64_t words = bytes / (int64_t)sizeof(uint64_t);
-    assert(cleared->n < MAX_CLEARED && bytes % (int64_t)sizeof(uint64_t) == 0);
-    cleared->part[cleared->n++] = {(uint64_t *)array + slot * words, words, layout->groups * words,
-                                   rows};
-}
-
 // Threads that move the frames of a quantum.
 int frame_threads(const cuda_frame_layout *layout)
 {
     return power_of_two(layout->partitions.quantum, CUDA_THREADS);
 }
 } // namespace
-
-cudaError_t cuda_frames_load_kernels(const cuda_frame_layout *layout, bool bank)
-{
-    return with_scalar(layout->partitions.f64, [=](auto scalar) {
-        using T = decltype(scalar);
-        cudaError_t error = load_kernel(bank ? take_kernel<T, true> : take_kernel<T, false>);
-        if (error == cudaSuccess)
-            error = load_kernel(bank ? emit_kernel<T, true> : emit_kernel<T, false>);
-        if (bank) return error == cudaSuccess ? load_kernel(slot_clear_kernel) : error;
-        if (error == cudaSuccess) error = load_kernel(position_start_kernel);
-        if (error == cudaSuccess) error = load_kernel(position_post_kernel);
-        return error == cudaSuccess ? load_kernel(position_advance_kernel) : error;
-    });
-}
 
 cudaError_t cuda_frames_take(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
                              const cuda_step *step, const cuda_channels *x,
@@ -346,30 +294,4 @@ cudaError_t cuda_position_post(const cuda_frame_layout *layout, const cuda_frame
                                const cuda_swap *swap, cudaStream_t stream)
 {
     return queue_on(stream, position_post_kernel, 1, dim3(1), 0, *layout, *memory, *swap);
-}
-
-cudaError_t cuda_slot_clear(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                            int slot)
-{
-    const cuda_partition_layout *partitions = &layout->partitions;
-    const cuda_partition_memory *stream = &memory->partitions;
-    const int64_t scalar = partitions->f64 ? 8 : 4, sample = scalar * (partitions->complex ? 2 : 1),
-                  inputs = partitions->group_inputs, outputs = partitions->group_outputs;
-    cleared_slot cleared = {};
-    add_cleared(&cleared, stream->samples, partitions, slot, 1,
-                inputs * partitions->window * sample);
-    add_cleared(&cleared, memory->nonfinite_until, partitions, slot, 1, inputs * 8);
-    add_cleared(&cleared, memory->affected_until, partitions, slot, 1, inputs * 8);
-    for (int i = 0; i < partitions->n_segments; i++) {
-        const cuda_segment *segment = &partitions->segment[i];
-        const int64_t spectrum = 2 * scalar * segment->points;
-        add_cleared(&cleared, stream->segment[i].spectra, partitions, slot, segment->quanta,
-                    inputs * segment->partitions * spectrum / segment->quanta);
-        add_cleared(&cleared, stream->segment[i].sums, partitions, slot, 2, outputs * spectrum);
-        if (i)
-            add_cleared(&cleared, stream->segment[i].out, partitions, slot, 4,
-                        outputs * segment->hop * sample);
-    }
-    return queue(slot_clear_kernel, (int64_t)cleared.n * CLEARING_BLOCKS, dim3(CUDA_THREADS), 0,
-                 cleared);
 }

@@ -76,8 +76,6 @@ struct cuda_channels {
     char *at[CUDA_CHANNELS];
 };
 
-cudaError_t cuda_frames_load_kernels(const struct cuda_frame_layout *layout, bool bank);
-
 // Each has one node. In a graph that reads steps from pinned memory `step` is the largest.
 cudaError_t cuda_frames_take(const struct cuda_frame_layout *layout,
                              const struct cuda_frame_memory *memory, const struct cuda_step *step,
@@ -99,10 +97,6 @@ cudaError_t cuda_position_start(const struct cuda_frame_layout *layout,
 cudaError_t cuda_position_post(const struct cuda_frame_layout *layout,
                                const struct cuda_frame_memory *memory, const struct cuda_swap *swap,
                                cudaStream_t stream);
-
-// Clears the earlier input of a slot of a bank, on the stream of the call.
-cudaError_t cuda_slot_clear(const struct cuda_frame_layout *layout,
-                            const struct cuda_frame_memory *memory, int slot);
 
 #ifdef __cplusplus
 }

@@ -159,9 +159,6 @@ struct cuda_partition_memory {
     } segment[CUDA_MAX_SEGMENTS];
 };
 
-// Loads the kernels of a quantum: neither a capture nor a change of a graph's parameters does.
-cudaError_t cuda_partitioned_load_kernels(const struct cuda_partition_layout *layout);
-
 // Where kernels go: to a stream; or into a graph as a chain of nodes; or into the nodes of an
 // executable graph, whose next launch has the new parameters.
 struct cuda_partition_target {

@@ -387,16 +387,6 @@ cudaError_t launch_segments(const quantum_call &call, int number, Kernel kernel,
 }
 } // namespace
 
-cudaError_t cuda_partitioned_load_kernels(const cuda_partition_layout *layout)
-{
-    return with_scalar(layout->f64, [=](auto scalar) {
-        using T = decltype(scalar);
-        cudaError_t error = load_kernel(partition_forward_kernel<T>);
-        if (error == cudaSuccess) error = load_kernel(products_kernel_of<T>(*layout));
-        return error == cudaSuccess ? load_kernel(partition_inverse_kernel<T>) : error;
-    });
-}
-
 cudaError_t cuda_partitioned_launch(const cuda_partition_layout *layout,
                                     const cuda_partition_memory *memory,
                                     const cuda_partition_launch *launch,

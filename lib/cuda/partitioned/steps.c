@@ -83,7 +83,8 @@ enum partita_status cuda_partitioned_make_graph(void *context, cudaGraph_t graph
     const struct shape *shape = &stream->plan->shape;
     const struct cuda_frame_layout layout = cuda_frame_layout_of(stream->plan);
     const int quantum = layout.partitions.quantum;
-    const struct cuda_partition_target target = {.graph = graph, .nodes = state->held->queue.nodes};
+    const struct cuda_partition_target target = {.graph = graph,
+                                                 .nodes = graph ? state->held->queue.nodes : NULL};
     const struct cuda_partition_target advance = cuda_target_from(&target, CUDA_STEP_NODES);
     struct cuda_frame_memory memory = state->memory;
     struct cuda_step_work work = {
@@ -93,11 +94,13 @@ enum partita_status cuda_partitioned_make_graph(void *context, cudaGraph_t graph
         .launch = stream_launch(&layout.partitions)};
     assert((int)CUDA_STEP_NODES < (int)CUDA_QUEUE_KERNELS && memory.position);
     memory.step = state->step;
-    const enum partita_status status =
+    enum partita_status status =
         cuda_partitioned_issue(stream->plan, &layout, &memory, &work, &target);
-    return status == PARTITA_OK
-               ? CU(stream->plan, cuda_position_advance(&layout, &memory, &advance))
-               : status;
+    if (status == PARTITA_OK)
+        status = CU(stream->plan, cuda_position_advance(&layout, &memory, &advance));
+    if (status != PARTITA_OK || graph) return status;
+    const struct cuda_swap swap = {.number = 0};
+    return CU(stream->plan, cuda_position_post(&layout, &memory, &swap, target.stream));
 }
 
 static enum partita_status run_step(struct partita_stream *stream)

@@ -83,7 +83,6 @@ static enum partita_status clear_stream(struct partita_stream *stream)
 enum partita_status cuda_partitioned_open(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
-    const struct cuda_frame_layout layout = cuda_frame_layout_of(plan);
     struct cuda_partitioned_stream *state = mem_allocate(&stream->allocator, sizeof *state);
     if (!state) return PARTITA_ERR_NOMEM;
     *state = (struct cuda_partitioned_stream){0};
@@ -92,8 +91,6 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
     enum partita_status status = cuda_enter(plan, &scope);
     if (status == PARTITA_OK) status = take_stream_memory(stream);
     if (status == PARTITA_OK) status = clear_stream(stream);
-    if (status == PARTITA_OK) status = CU(plan, cuda_partitioned_load_kernels(&layout.partitions));
-    if (status == PARTITA_OK) status = CU(plan, cuda_frames_load_kernels(&layout, false));
     if (status == PARTITA_OK && !state->held->queue.exec)
         status = cuda_queue_make(plan, &state->held->queue, cuda_partitioned_make_graph, stream);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->held->queue);
