@@ -263,18 +263,10 @@ def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
     """A correlation of arrays that are checked. An axis of one item is one of the template's or signal's length."""
     convolved = listed if lags is not None or normalise else _convolved(x, h, listed, dict.fromkeys(listed, 1), None)
     h = graph.checked(h)[tuple(slice(None, None, -1 if a in listed and a not in convolved else None) for a in range(h.ndim))]
-    windows = {}
-    for a in convolved:
-        n, m = x.shape[a], h.shape[a]
-        if lags is not None:
-            windows[a] = lags[0] + m - 1, lags[1] - lags[0], 1
-        elif mode == "valid" and normalise:
-            windows[a] = min(n, m) - 1, abs(n - m) + 1, 1
-        else:
-            windows[a] = *_axes.full_window(mode, n, m), 1
+    windows = {a: (lags[0] + h.shape[a] - 1, lags[1] - lags[0], 1) if lags is not None
+               else (*_axes.full_window(mode, x.shape[a], h.shape[a]), 1) for a in convolved}
     if lags is None and not normalise and _axes.swapped_if_valid(mode, x.shape, h.shape, convolved):
         # The template is the longer one: the same as its conjugate, backwards, convolved with in1.
-        windows = {a: (*_axes.full_window(mode, h.shape[a], x.shape[a]), 1) for a in convolved}
         return _product("convolve", general.reverse_conj(h, convolved), x, windows, parts, dtype)[0]
     h = _axes.narrow(mode, x, h, [a for a in listed if a not in windows])
     if is_zero_mean(normalise):

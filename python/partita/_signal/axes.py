@@ -50,12 +50,12 @@ def swapped_if_valid(mode, shape1, shape2, axes):
 
 
 def full_window(mode, n, m):
-    """First index and number of the results of one axis that a mode takes from the full convolution of n and m."""
+    """First index and number of the results of one axis that a mode takes from the full convolution of n and m samples."""
     if mode == "full":
         return 0, n + m - 1
     if mode == "same":
         return (m - 1) // 2, n
-    return m - 1, n - m + 1
+    return min(n, m) - 1, abs(n - m) + 1
 
 
 def limits(window, name):

@@ -269,7 +269,7 @@ def _normalised(x, h, mode, listed, window, options):
     x, h = (np.moveaxis(v, listed[0], -1) for v in (x, h))
     n, m = x.shape[-1], h.shape[-1]
     if window is None:
-        first, count = _axes.full_window(mode, n, m) if mode != "valid" else (min(n, m) - 1, abs(n - m) + 1)
+        first, count = _axes.full_window(mode, n, m)
         window = first - (m - 1), first - (m - 1) + count
     lead = np.broadcast_shapes(x.shape[:-1], h.shape[:-1])
     x, h = (np.broadcast_to(v, lead + v.shape[-1:]) for v in (x, h))

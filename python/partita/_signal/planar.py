@@ -80,9 +80,7 @@ def _images(name, in1, in2, mode, boundary, fillvalue):
 
 def _sums_of_nothing(x, h, mode, dtype):
     """Zeros in the shape of the result: one operand has no samples, and nothing that could be around them."""
-    if mode == "same":
-        return np.zeros(x.shape, dtype)
-    return np.zeros([n + m - 1 if mode == "full" else n - m + 1 for n, m in zip(x.shape, h.shape)], dtype)
+    return np.zeros([axes.full_window(mode, n, m)[1] for n, m in zip(x.shape, h.shape)], dtype)
 
 
 def _compute(x, h, correlates, mode, boundary, fill, dtype):
