@@ -70,7 +70,7 @@ static int open_objects(void **state)
     assert_ok(partita_filter_create(o.stream_plan, memory, &o.of_stream));
     assert_ok(partita_stream_open(o.stream_plan, o.of_stream, &o.stream));
     assert_ok(partita_bank_create(&slots, &o.bank));
-    assert_ok(partita_spectrum_create(PARTITA_F32, memory, 100, 64, NULL, &o.spectrum));
+    assert_ok(partita_spectrum_create(PARTITA_F32, memory, 100, 512, NULL, &o.spectrum));
     assert_ok(partita_spectrum_create(PARTITA_F32, memory, 100, 32, NULL, &o.short_spectrum));
     return 0;
 }
