@@ -147,10 +147,15 @@ struct conv_channels {
 void conv_pass_write_channels(const struct conv_pass *pass, const struct conv_channels *from,
                               convert_fn *narrow, char *y);
 
-// Bytes of one packed channel.
+// Bytes of one packed channel, and of the packed inputs of one chunk.
 static inline size_t conv_pass_channel_bytes(const struct conv_pass *pass)
 {
     return pass->box.channel * pass->scalar_bytes;
+}
+
+static inline size_t conv_pass_packed_bytes(const struct conv_pass *pass)
+{
+    return mem_round(size_mul(pass->chunk, conv_pass_channel_bytes(pass)));
 }
 
 // Packs n channels of x from `channel` on, counted over all groups, for a box.

@@ -76,12 +76,6 @@ enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const
 // Splits the output channels of a group into about that many splits of whole blocks.
 void conv_layout_split_outputs(struct conv_layout *layout, size_t splits);
 
-// Bytes of the packed inputs of one chunk.
-static inline size_t conv_layout_packed_bytes(const struct conv_layout *layout)
-{
-    return mem_round(size_mul(layout->pass.chunk, conv_pass_channel_bytes(&layout->pass)));
-}
-
 // Output channels of the block that begins at channel `first`, including padding.
 static inline size_t conv_layout_block_width(const struct conv_layout *layout, size_t first)
 {

@@ -223,7 +223,8 @@ struct depthwise_call {
     const struct operands *operands;
     const char *from, *gy; // of the operands
     char *to;
-    char *shared, *workers; // parts of the workspace
+    char *shared, *workers;            // parts of the workspace
+    const struct depthwise_sums *sums; // in the shared part, while they are reduced
 };
 
 // A variant for forward and backward data or for backward weight, which has no filter: the state of
@@ -279,13 +280,13 @@ void depthwise_plane_filter_pack(struct partita_filter *filter, const void *taps
 size_t depthwise_k_splits(const struct request *request, size_t worker, size_t max_splits,
                           size_t bytes);
 
-// Reduces sums of backward weight, [group][split][output][tap][lane] in the call's shared memory,
-// into gw: splits in a tree, then a channel's lanes in order. tap_of: the caller's tap of each tap
-// of the sums; NULL: the same.
+// Reduces the call's sums of backward weight, [group][split][output][tap][lane] in the call's
+// shared memory, into gw: splits in a tree, then a channel's lanes in order. tap_of: the caller's
+// tap of each tap of the sums; NULL: the same.
 struct depthwise_sums {
     size_t splits, bytes;
     size_t (*tap_of)(const void *state, size_t i);
 };
-void depthwise_reduce(const struct depthwise_call *call, const struct depthwise_sums *sums);
+void depthwise_reduce(struct depthwise_call *call);
 
 #endif

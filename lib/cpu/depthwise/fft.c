@@ -470,7 +470,8 @@ static void fft_run(struct depthwise_call *call)
         return;
     }
     thread_loop(plan->threads, depthwise_groups(shape) * p->splits, sum_tiles, call);
-    depthwise_reduce(call, &sums);
+    call->sums = &sums;
+    depthwise_reduce(call);
 }
 
 const struct depthwise_method depthwise_fft = {.build = fft_build,

@@ -162,18 +162,13 @@ static size_t direct_tap_of(const void *state, size_t i)
     return conv_pass_tap(&weight->pass, weight->taps.order[i]);
 }
 
-struct depthwise_reduction {
-    const struct depthwise_call *call;
-    const struct depthwise_sums *all;
-};
-
 // Writes the sums of output j of each channel to the planes of their taps: as many taps at a time
 // as follow each other in both orders.
-static void write_gradient(const struct depthwise_reduction *reduction,
-                           const struct depthwise_group *group, size_t j, const char *sums)
+static void write_gradient(const struct depthwise_call *call, const struct depthwise_group *group,
+                           size_t j, const char *sums)
 {
-    const struct partita_plan *plan = reduction->call->plan;
-    const struct depthwise_sums *all = reduction->all;
+    const struct partita_plan *plan = call->plan;
+    const struct depthwise_sums *all = call->sums;
     const size_t taps = shape_taps(&plan->shape), bytes = plan->shape.scalar_bytes;
     for (size_t t = 0, n; t < taps; t += n) {
         const size_t tap = all->tap_of ? all->tap_of(plan->state, t) : t;
@@ -182,7 +177,7 @@ static void write_gradient(const struct depthwise_reduction *reduction,
         while (t + n < taps && all->tap_of(plan->state, t + n) == tap + n) n++;
         for (size_t c = 0; c < group->channels; c++) {
             const size_t path = (group->first + c) * depthwise_multiplier(&plan->shape) + j;
-            to[c] = reduction->call->to + (path * taps + tap) * bytes;
+            to[c] = call->to + (path * taps + tap) * bytes;
         }
         plan->kernels->lanes_write(to, 1, sums + t * CONV_BLOCK_BYTES, n, NULL, false);
     }
@@ -190,9 +185,8 @@ static void write_gradient(const struct depthwise_reduction *reduction,
 
 static void reduce_group(void *context, size_t g, int worker)
 {
-    const struct depthwise_reduction *reduction = context;
-    const struct depthwise_sums *all = reduction->all;
-    const struct depthwise_call *call = reduction->call;
+    const struct depthwise_call *call = context;
+    const struct depthwise_sums *all = call->sums;
     const struct shape *shape = &call->plan->shape;
     const struct kernels *kernels = call->plan->kernels;
     const size_t bytes = shape->scalar_bytes;
@@ -205,15 +199,14 @@ static void reduce_group(void *context, size_t g, int worker)
         for (size_t image = 1; image < group.images; image++)
             kernels->add(sums + at, sums + at + image * group.channels * bytes, group.channels);
     for (size_t j = 0; j < depthwise_multiplier(shape); j++)
-        write_gradient(reduction, &group, j, sums + j * shape_taps(shape) * CONV_BLOCK_BYTES);
+        write_gradient(call, &group, j, sums + j * shape_taps(shape) * CONV_BLOCK_BYTES);
 }
 
-void depthwise_reduce(const struct depthwise_call *call, const struct depthwise_sums *sums)
+void depthwise_reduce(struct depthwise_call *call)
 {
-    struct depthwise_reduction reduction = {call, sums};
     const size_t groups = depthwise_groups(&call->plan->shape);
-    assert(groups * sums->splits * sums->bytes <= call->plan->choice.shared);
-    thread_loop(call->plan->threads, groups, reduce_group, &reduction);
+    assert(groups * call->sums->splits * call->sums->bytes <= call->plan->choice.shared);
+    thread_loop(call->plan->threads, groups, reduce_group, call);
 }
 
 static void weight_run(struct depthwise_call *call)
@@ -222,7 +215,8 @@ static void weight_run(struct depthwise_call *call)
     const struct depthwise_weight *weight = plan->state;
     const struct depthwise_sums sums = {weight->splits, weight->bytes, direct_tap_of};
     thread_loop(plan->threads, depthwise_groups(&plan->shape) * weight->splits, sum_split, call);
-    depthwise_reduce(call, &sums);
+    call->sums = &sums;
+    depthwise_reduce(call);
 }
 
 const struct depthwise_method depthwise_weight = {.build = weight_build, .run = weight_run};

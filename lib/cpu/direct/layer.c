@@ -26,7 +26,7 @@ static size_t layer_worker_bytes(const struct conv_layout *layout)
 {
     const struct conv_pass *pass = &layout->pass;
     const size_t channels = layer_keeps_sums(layout) ? layout->oc_split : CONV_CHANNELS;
-    return size_add(conv_layout_packed_bytes(layout),
+    return size_add(conv_pass_packed_bytes(&layout->pass),
                     size_mul(channels * pass->scalar_bytes, pass->box.positions));
 }
 
@@ -195,7 +195,7 @@ static void layer_run_task(void *context, size_t index, int worker)
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_task task = conv_call_task(call, index);
     char *packed = call->workspace + (size_t)worker * call->plan->choice.worker;
-    char *sums = packed + conv_layout_packed_bytes(call->layout);
+    char *sums = packed + conv_pass_packed_bytes(pass);
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
         conv_pass_pack(pass, &task.index, packed, call->from, task.group * pass->in + in,
                        size_min(pass->chunk, pass->in - in));

@@ -14,11 +14,6 @@
 // Channels and taps, at most, that kernels->conv_weight sums at once.
 enum { RECTANGLE = 4, COLUMNS = 6 };
 
-static size_t direct_weight_inputs_bytes(const struct conv_weight *weight)
-{
-    return mem_round(size_mul(weight->pass.chunk, conv_pass_channel_bytes(&weight->pass)));
-}
-
 // Scalars from the inputs of one tap to those of the next, without gaps between rows: an odd number
 // of blocks, one of which conv_rows may write behind the last row.
 static size_t direct_weight_tap_stride(const struct conv_pass *pass)
@@ -51,7 +46,7 @@ static size_t direct_weight_worker_bytes(const struct conv_weight *weight)
     const size_t outputs =
         weight->in_place ? direct_weight_taps_bytes(pass) + weight->oc_split * CONV_BLOCK_BYTES
                          : size_mul(samples, pass->scalar_bytes);
-    return size_add(direct_weight_inputs_bytes(weight), mem_round(outputs));
+    return size_add(conv_pass_packed_bytes(pass), mem_round(outputs));
 }
 
 static void direct_weight_layout(struct conv_weight *weight, size_t limit)
@@ -166,7 +161,7 @@ static void direct_weight_run_task(void *context, size_t index, int worker)
     const struct conv_weight_task task = conv_weight_task(call, index);
     const size_t bytes = pass->scalar_bytes, positions = pass->box.positions;
     char *inputs = call->workers + (size_t)worker * call->plan->choice.worker;
-    char *outputs = inputs + direct_weight_inputs_bytes(weight);
+    char *outputs = inputs + conv_pass_packed_bytes(pass);
     for (size_t k = 0; k < task.n_out; k++)
         memset(task.gw + k * task.path, 0, task.n_terms * bytes);
     for (size_t box = task.box; box < task.box_end; box++) {

@@ -55,7 +55,7 @@ struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout, struct
     const bool panel = !gemm_panel_is_packed(pass);
     const size_t terms = size_min(pass->chunk * pass->terms, panel ? GEMM_MAX_TERMS : SIZE_MAX);
     if (gemm_is_rows(pass)) return (struct gemm_scratch){0};
-    struct gemm_scratch scratch = {.packed = arena_take(arena, conv_layout_packed_bytes(layout))};
+    struct gemm_scratch scratch = {.packed = arena_take(arena, conv_pass_packed_bytes(pass))};
     if (panel) scratch.panel = arena_take(arena, gemm_panel_bytes(pass, terms));
     if (gemm_is_transposed(layout)) {
         scratch.sums = arena_take(arena, size_mul(gemm_sums_stride(layout), row));

@@ -37,7 +37,7 @@ static struct gemm_weight_scratch gemm_weight_layout_scratch(const struct conv_w
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
     struct gemm_weight_scratch scratch = {0};
     if (!conv_pass_is_identity(pass)) {
-        scratch.packed = arena_take(arena, size_mul(pass->chunk, conv_pass_channel_bytes(pass)));
+        scratch.packed = arena_take(arena, conv_pass_packed_bytes(pass));
         scratch.panel = arena_take(arena, gemm_panel_bytes(pass, gemm_weight_stride(weight)));
     }
     scratch.columns = arena_take(arena, size_mul(positions, PRODUCT_STRIP_BYTES));
