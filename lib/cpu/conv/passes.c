@@ -322,13 +322,13 @@ static void conv_call_store_channels(const struct conv_call *call, char *to, cha
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_channels channels = {.rows = sums,
-                                           .channels = from->of.n,
-                                           .stride = from->of.stride,
+                                           .channels = from->planes.n,
+                                           .stride = from->planes.stride,
                                            .step = pass->axis[2].spread * pass->to.position,
                                            .n = n};
     assert(!from->add);
-    for (size_t k = 0; k < from->of.n; k++) {
-        char *row = sums + k * from->of.stride * pass->scalar_bytes;
+    for (size_t k = 0; k < from->planes.n; k++) {
+        char *row = sums + k * from->planes.stride * pass->scalar_bytes;
         const struct conv_finish finish = conv_call_finish(call, channel + k, from);
         if (finish.bias || finish.relu) call->plan->kernels->conv_store(row, 1, row, n, &finish);
     }
@@ -341,22 +341,22 @@ void conv_call_store(const struct conv_call *call, const struct conv_task *task,
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_axis *axis = pass->axis;
     const struct conv_index *index = &task->index;
-    const size_t *extent = from->of.extent, bytes = pass->scalar_bytes;
+    const size_t *extent = from->planes.extent, bytes = pass->scalar_bytes;
     const size_t first = task->group * pass->out + channel;
-    const size_t adjacent = pass->channels_last ? from->of.n : 1;
+    const size_t adjacent = pass->channels_last ? from->planes.n : 1;
     size_t n_h = index->count[1], n_w = index->count[2];
     // Rows that are contiguous on both sides are one.
     if (axis[1].spread == 1 && axis[2].spread == 1 && n_w == axis[2].out_size && n_w == extent[2]) {
         n_w *= n_h;
         n_h = 1;
     }
-    for (size_t k = 0; k < from->of.n; k += adjacent) {
+    for (size_t k = 0; k < from->planes.n; k += adjacent) {
         const struct conv_finish finish = conv_call_finish(call, first + k, from);
         for (size_t i = 0; i < index->items * index->count[0] * n_h; i++) {
             const size_t h = i % n_h, d = i / n_h % index->count[0];
             const size_t n = i / n_h / index->count[0];
             const size_t in = ((n * extent[0] + d) * extent[1] + h) * extent[2];
-            char *sums = from->of.rows + (k * from->of.stride + in) * bytes;
+            char *sums = from->planes.rows + (k * from->planes.stride + in) * bytes;
             char *to = call->to +
                        conv_pass_output_row(pass, index, first + k, n, d, h) * pass->sample_bytes;
             if (pass->channels_last) conv_call_store_channels(call, to, sums, n_w, from, first);

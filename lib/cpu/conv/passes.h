@@ -125,7 +125,7 @@ static inline const char *conv_call_taps(const struct conv_call *call, size_t gr
 
 // Sums of adjacent output channels of a box.
 struct conv_sums {
-    struct conv_planes of;
+    struct conv_planes planes;
     bool add;      // to the contents of the array, which are those of other input channels
     bool complete; // these are the last input channels, as always if conv_pass_writes_complete
 };

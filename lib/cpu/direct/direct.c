@@ -152,10 +152,7 @@ static enum partita_status direct_filter_pack(struct partita_filter *filter, con
     const struct axis *axis = &shape->axis[0];
     if (filter->plan->choice.variant == DIRECT_LAYER)
         return conv_passes_filter_pack(filter, taps, scratch);
-    if (filter->plan->choice.variant == DIRECT_RESAMPLE) {
-        resample_filter_pack(filter, taps);
-        return PARTITA_OK;
-    }
+    if (filter->plan->choice.variant == DIRECT_RESAMPLE) return resample_filter_pack(filter, taps);
     const size_t paths = shape->out_channels * shape->group_in, bytes = shape->tap_bytes;
     const size_t adjacent = axis->stride == 1 ? axis->span : 1; // causal taps of a branch
     for (size_t path = 0; path < paths; path++) {

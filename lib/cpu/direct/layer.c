@@ -182,7 +182,7 @@ static void layer_sum_block(const struct conv_call *call, const struct conv_task
                                                .overwrite = (!kept || in == 0) && t == 0};
         call->plan->kernels->conv(&operands, NULL);
     }
-    const struct conv_sums from = {.of = {sums, pass->box.extent, channels, positions},
+    const struct conv_sums from = {.planes = {sums, pass->box.extent, channels, positions},
                                    .add = !kept && in > 0,
                                    .complete = last};
     if (!kept) conv_call_store(call, task, first, &from);
@@ -205,7 +205,7 @@ static void layer_run_task(void *context, size_t index, int worker)
             else layer_sum_block(call, &task, first, in, packed, sums);
     }
     const struct conv_sums all = {
-        .of = {sums, pass->box.extent, task.end - task.begin, pass->box.positions},
+        .planes = {sums, pass->box.extent, task.end - task.begin, pass->box.positions},
         .complete = true};
     if (layer_keeps_sums(call->layout)) conv_call_store(call, &task, task.begin, &all);
     if (call->layout->past_caches) atomic_thread_fence(memory_order_seq_cst);

@@ -90,7 +90,7 @@ static void pack_row(const struct shape *shape, char *row, const char *taps)
                             parts, shape->axis[0].kernel, bytes);
 }
 
-void resample_filter_pack(struct partita_filter *filter, const void *taps)
+enum partita_status resample_filter_pack(struct partita_filter *filter, const void *taps)
 {
     const struct shape *shape = &filter->plan->shape;
     const size_t branches = shape->up.branches;
@@ -100,6 +100,7 @@ void resample_filter_pack(struct partita_filter *filter, const void *taps)
             pack_row(shape, row_at(filter, output / branches, in, output % branches), from);
             from += shape->axis[0].kernel * shape->tap_bytes;
         }
+    return PARTITA_OK;
 }
 
 void resample_add(const struct partita_filter *filter, const struct resampled *from, void *y,

@@ -9,7 +9,7 @@ enum { RESAMPLE_SEGMENT = 64 }; // products that are summed one after the other,
 
 void resample_estimate(const struct request *request, struct estimate *ret);
 size_t resample_filter_bytes(const struct shape *shape);
-void resample_filter_pack(struct partita_filter *filter, const void *taps);
+enum partita_status resample_filter_pack(struct partita_filter *filter, const void *taps);
 void resample_add_tile(const struct direct_tile *tile); // of a bounded call
 
 // Where outputs come from: x is the sample at position 0.

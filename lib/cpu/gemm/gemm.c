@@ -197,8 +197,8 @@ static void gemm_store_sums(const struct conv_call *call, const struct conv_task
     const size_t bytes = pass->scalar_bytes, stride = gemm_panel_stride(pass);
     const size_t positions = conv_pass_vectors(pass, conv_index_outputs(&task->index));
     // Channels that come last are stored together, so that lines are written whole.
-    const bool together = pass->channels_last && !gemm_is_transposed(layout);
-    const size_t step = together ? task->end - task->begin : layout->oc_block;
+    const bool adjacent = pass->channels_last && !gemm_is_transposed(layout);
+    const size_t step = adjacent ? task->end - task->begin : layout->oc_block;
     for (size_t first = task->begin; first < task->end; first += step) {
         char *sums = scratch->sums + (first - task->begin) * stride * bytes;
         if (gemm_is_transposed(layout)) {
@@ -209,7 +209,7 @@ static void gemm_store_sums(const struct conv_call *call, const struct conv_task
                                             conv_layout_block_width(layout, first));
         }
         const size_t n = size_min(task->end - first, step);
-        const struct conv_sums from = {.of = {sums, task->index.count, n, stride},
+        const struct conv_sums from = {.planes = {sums, task->index.count, n, stride},
                                        .complete = true};
         conv_call_store(call, task, first, &from);
     }

@@ -95,8 +95,8 @@ static void gemm_weight_layout(struct conv_weight *weight, size_t limit)
         weight->oc_split = ceil_div(blocks, ceil_div(pass->out, channels)) * lanes;
         weight->oc_splits = ceil_div(pass->out, weight->oc_split);
         const bool small = conv_pass_is_identity(pass) && weight->oc_split <= GEMM_WEIGHT_CHANNELS;
-        const size_t most = small ? GEMM_MAX_OUTPUTS : GEMM_MAX_WEIGHT_OUTPUTS;
-        gemm_panel_choose_box(pass, size_max(most >> halves, GEMM.min_outputs));
+        const size_t max = small ? GEMM_MAX_OUTPUTS : GEMM_MAX_WEIGHT_OUTPUTS;
+        gemm_panel_choose_box(pass, size_max(max >> halves, GEMM.min_outputs));
         if (gemm_weight_worker_bytes(weight) <= limit || terms == 1) break;
     }
     gemm_weight_layout_prepared(weight, limit);

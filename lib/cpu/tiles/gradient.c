@@ -12,18 +12,18 @@
 enum { ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
 
 // The rows of sums of TILE_ROWS channels, transformed along the last axis. kept[i]: of pair i.
-static void make_rows_of(const struct tiles_call *call, const struct tile_gradient *of,
+static void make_rows_of(const struct tiles_call *call, const struct tile_gradient *sums,
                          char *const *kept)
 {
     const struct tiles *p = call->p;
     const struct tile_tables *tables = &p->tables;
     const struct tiles_kept to = tiles_kept(p);
-    const size_t rows = of->back ? 2 : 1;
-    call->kernels->tile.gradient(of);
-    for (size_t i = 0; i < ceil_div(of->channels, 2); i++)
+    const size_t rows = sums->back ? 2 : 1;
+    call->kernels->tile.gradient(sums);
+    for (size_t i = 0; i < ceil_div(sums->channels, 2); i++)
         for (size_t k = 0; k < rows; k++) {
-            char *row = (char *)of->rows[i] + k * p->n[2] * ELEMENT_BYTES;
-            const size_t d = of->pair[k] / tables->step[0], h = of->pair[k] % tables->step[0];
+            char *row = (char *)sums->rows[i] + k * p->n[2] * ELEMENT_BYTES;
+            const size_t d = sums->pair[k] / tables->step[0], h = sums->pair[k] % tables->step[0];
             tiles_transform_row(tables, call->kernels->tile.inverse, row);
             memcpy(kept[i] + (d * to.step[0] + h / tables->step[1] * to.step[1]) * ELEMENT_BYTES,
                    row, p->grid.axis[2].taps * ELEMENT_BYTES);
@@ -31,23 +31,23 @@ static void make_rows_of(const struct tiles_call *call, const struct tile_gradie
 }
 
 // All rows of a task's channels from `in` on.
-static void make_rows(const struct tiles_call *call, struct tile_gradient *of, char *const *kept,
+static void make_rows(const struct tiles_call *call, struct tile_gradient *sums, char *const *kept,
                       size_t in, size_t channels)
 {
     const struct tiles *p = call->p;
-    const char *x = of->x, *gy = of->gy;
-    for (size_t bin = 0; bin < p->bins; bin += of->bins) {
-        const uint32_t *pair = of->pair = p->tables.pair + 2 * bin;
+    const char *x = sums->x, *gy = sums->gy;
+    for (size_t bin = 0; bin < p->bins; bin += sums->bins) {
+        const uint32_t *pair = sums->pair = p->tables.pair + 2 * bin;
         // A row that is its own opposite has half of the bins.
-        const bool own = pair[0] == pair[1];
-        of->bins = own ? p->n[2] / 2 + 1 : p->n[2];
-        of->back = own ? 0 : p->n[2];
-        of->x = x + bin * p->x_bin * p->grid.scalar_bytes;
-        of->gy = gy + bin * p->positions * 2 * TILE_LINE_BYTES;
+        const bool opposite = pair[0] == pair[1];
+        sums->bins = opposite ? p->n[2] / 2 + 1 : p->n[2];
+        sums->back = opposite ? 0 : p->n[2];
+        sums->x = x + bin * p->x_bin * p->grid.scalar_bytes;
+        sums->gy = gy + bin * p->positions * 2 * TILE_LINE_BYTES;
         for (size_t c = 0; c < channels; c += TILE_ROWS) {
-            of->first = in + c;
-            of->channels = size_min(TILE_ROWS, channels - c);
-            make_rows_of(call, of, kept + c / 2);
+            sums->first = in + c;
+            sums->channels = size_min(TILE_ROWS, channels - c);
+            make_rows_of(call, sums, kept + c / 2);
         }
     }
 }
@@ -84,17 +84,17 @@ static void run_gradient_task(void *context, size_t task, int worker)
     const size_t channels = size_min(2 * pairs, p->in - in);
     struct arena arena = tiles_worker_arena(call, worker);
     const struct tiles_worker memory = tiles_layout_worker(p, &arena);
-    struct tile_gradient of = {.x = call->spectra.x,
-                               .gy = tiles_line_of_gy(p, call->spectra.gy, 0, out).re,
-                               .x_bin = p->x_bin,
-                               .x_im = p->x_scalars,
-                               .x_group = TILE_ROWS * p->in,
-                               .positions = p->positions,
-                               .scale = 0.25 / (double)(p->n[0] * p->n[1] * p->n[2])};
+    struct tile_gradient sums = {.x = call->spectra.x,
+                                 .gy = tiles_line_of_gy(p, call->spectra.gy, 0, out).re,
+                                 .x_bin = p->x_bin,
+                                 .x_im = p->x_scalars,
+                                 .x_group = TILE_ROWS * p->in,
+                                 .positions = p->positions,
+                                 .scale = 0.25 / (double)(p->n[0] * p->n[1] * p->n[2])};
     char *kept[TILES_MAX_PAIRS], *rows = memory.z + pairs * to.elements * ELEMENT_BYTES;
-    for (size_t i = 0; i < TILES_PAIRS; i++) of.rows[i] = rows + i * to.row * ELEMENT_BYTES;
+    for (size_t i = 0; i < TILES_PAIRS; i++) sums.rows[i] = rows + i * to.row * ELEMENT_BYTES;
     for (size_t i = 0; i < pairs; i++) kept[i] = memory.z + i * to.elements * ELEMENT_BYTES;
-    make_rows(call, &of, kept, in, channels);
+    make_rows(call, &sums, kept, in, channels);
     for (size_t c = 0; c < channels; c += 2) {
         struct tap_line line[2];
         const size_t n = size_min(2, channels - c);

@@ -53,9 +53,9 @@ struct lane tiles_lane(const struct tiles_array *array, size_t line, size_t lane
     }
     const size_t at = line * p->lanes + lane, group = at / (p->in * TILE_ROWS) * TILE_ROWS;
     if (group >= p->positions) return (struct lane){0, p->positions};
-    const size_t rows = size_min(TILE_ROWS, p->positions - group), own = at - group * p->in;
-    if (own / rows >= p->in) return (struct lane){0, p->positions};
-    return (struct lane){own / rows, group + own % rows};
+    const size_t rows = size_min(TILE_ROWS, p->positions - group), within = at - group * p->in;
+    if (within / rows >= p->in) return (struct lane){0, p->positions};
+    return (struct lane){within / rows, group + within % rows};
 }
 
 struct tile_spectrum tiles_line_spectrum(const struct tiles_array *array, size_t line)

@@ -139,25 +139,25 @@ static void fill_pair(void *context, size_t task, int worker)
     const size_t lines = p->in * ceil_div(p->out, p->lanes);
     const size_t taps[2] = {p->grid.axis[0].taps, p->grid.axis[1].taps};
     struct arena arena = tiles_worker_arena(call, worker);
-    const struct tiles_worker own = tiles_layout_worker(p, &arena);
+    const struct tiles_worker memory = tiles_layout_worker(p, &arena);
     char *spectra = arena.base + arena.used;
     struct tap_line line[2] = {{0}};
     const struct tile_spectrum a = {spectra, bin, p->lanes};
     const struct tile_spectrum b = {spectra + 2 * TILE_LINE_BYTES, bin, p->lanes};
-    memset(own.z, 0, tiles_transform_bytes(p->n));
+    memset(memory.z, 0, tiles_transform_bytes(p->n));
     for (size_t i = 0; i < 2 && 2 * task + i < lines; i++) {
         const size_t at = 2 * task + i;
         line[i] = tiles_tap_line(p, call->group, at % p->in, at / p->in * p->lanes);
         for (size_t d = 0; d < taps[0]; d++)
             for (size_t h = 0; h < taps[1]; h++)
-                gather_taps(&line[i], call, tiles_row(p, own.z, d, h) + i * TILE_LINE_BYTES, d, h,
-                            own.rows);
+                gather_taps(&line[i], call, tiles_row(p, memory.z, d, h) + i * TILE_LINE_BYTES, d,
+                            h, memory.rows);
     }
     for (size_t d = 0; d < taps[0]; d++)
         for (size_t h = 0; h < taps[1]; h++)
-            tiles_transform_row(&p->tables, kernels->tile.forward, tiles_row(p, own.z, d, h));
-    tiles_transform_columns(&p->tables, kernels, own.z);
-    kernels->tile.split(&a, &b, own.z, p->tables.pair, p->bins);
+            tiles_transform_row(&p->tables, kernels->tile.forward, tiles_row(p, memory.z, d, h));
+    tiles_transform_columns(&p->tables, kernels, memory.z);
+    kernels->tile.split(&a, &b, memory.z, p->tables.pair, p->bins);
     put_factors(call, line, spectra);
 }
 
@@ -244,7 +244,7 @@ static void store_weight_pair(void *context, size_t task, int worker)
     const struct tiles *p = call->p;
     const size_t lines = ceil_div(p->out, p->lanes); // of output channels
     struct arena arena = tiles_worker_arena(call, worker);
-    const struct tiles_worker own = tiles_layout_worker(p, &arena);
+    const struct tiles_worker memory = tiles_layout_worker(p, &arena);
     struct tap_line line[2] = {{0}};
     struct tile_spectrum from[2] = {{0}};
     const size_t n = 2 * task + 1 < p->in * lines ? 2 : 1;
@@ -255,15 +255,17 @@ static void store_weight_pair(void *context, size_t task, int worker)
         from[i] =
             (struct tile_spectrum){call->spectra.y + at * p->grid.scalar_bytes, p->y_bin, row};
     }
-    call->kernels->tile.join(own.z, p->tables.pair, p->bins, &from[0], &from[1],
+    call->kernels->tile.join(memory.z, p->tables.pair, p->bins, &from[0], &from[1],
                              0.25 / (double)(p->n[0] * p->n[1] * p->n[2]));
-    tiles_transform_columns_inverse(&p->tables, call->kernels, own.z);
+    tiles_transform_columns_inverse(&p->tables, call->kernels, memory.z);
     const size_t taps[2] = {p->grid.axis[0].taps, p->grid.axis[1].taps};
     for (size_t d = 0; d < taps[0]; d++)
         for (size_t h = 0; h < taps[1]; h++)
-            tiles_transform_row(&p->tables, call->kernels->tile.inverse, tiles_row(p, own.z, d, h));
+            tiles_transform_row(&p->tables, call->kernels->tile.inverse,
+                                tiles_row(p, memory.z, d, h));
     for (size_t i = 0; i < n; i++)
-        tiles_write_taps(&line[i], call, own.taps, own.z + i * TILE_LINE_BYTES, p->tables.step);
+        tiles_write_taps(&line[i], call, memory.taps, memory.z + i * TILE_LINE_BYTES,
+                         p->tables.step);
 }
 
 void tiles_store_weight(const struct tiles_call *call)

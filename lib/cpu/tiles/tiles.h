@@ -276,9 +276,9 @@ static inline struct tile_spectrum tiles_sums(const struct tiles *p, char *sums,
                                               size_t k)
 {
     const size_t panel = p->panel, rows = p->positions, group = row / TILE_ROWS * TILE_ROWS;
-    const size_t own = size_min(rows - group, TILE_ROWS);
+    const size_t count = size_min(rows - group, TILE_ROWS);
     const size_t at = k / panel * rows * 2 * panel + (group + row) * panel + k % panel;
-    return (struct tile_spectrum){sums + at * p->grid.scalar_bytes, p->y_bin, own * panel};
+    return (struct tile_spectrum){sums + at * p->grid.scalar_bytes, p->y_bin, count * panel};
 }
 
 // Scalars of a bin's factors for a chunk of `out` output channels before those of input channel

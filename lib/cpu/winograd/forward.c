@@ -192,11 +192,11 @@ static void store_adjacent(const struct winograd_task *task, struct output *outp
         winograd_window(p, &task->index.batch, output->transform.to);
     const size_t end = task->out + task->n_out, bytes = p->grid.scalar_bytes;
     output_to_window(output, &window);
-    for (size_t k = task->out, together; k < end; k += together) {
-        together = winograd_together(task, true, k, end);
+    for (size_t k = task->out, count; k < end; k += count) {
+        count = winograd_together(task, true, k, end);
         for (size_t m = 0; m < task->index.batch.maps; m++) {
             struct winograd_plane plane = winograd_plane(task, true, task->index.map + m, k);
-            for (size_t c = 0; c < together; c++) {
+            for (size_t c = 0; c < count; c++) {
                 const struct conv_finish finish = winograd_finish(task, k + c);
                 output->stores.finish = &finish;
                 store_sums(task, output, k + c - task->out, m,
@@ -204,7 +204,7 @@ static void store_adjacent(const struct winograd_task *task, struct output *outp
             }
             plane.window = window;
             plane.rows = task->scratch.windows;
-            winograd_write_windows(task, &plane, together);
+            winograd_write_windows(task, &plane, count);
         }
     }
 }

@@ -14,12 +14,12 @@ static double vectors_price(size_t vectors)
 
 // The price of a batch of maps, rows and columns of tiles; transposed, of eights of tiles times
 // blocks of channels. Rows of samples are copied and stored one by one.
-static double batch_price(const struct winograd *p, const size_t of[3])
+static double batch_price(const struct winograd *p, const size_t size[3])
 {
     // Lanes are a constant here: this is called for every batch that is tried.
     const bool f64 = p->grid.scalar_bytes == sizeof(double);
-    const size_t tiles = of[0] * of[1] * of[2];
-    const double rows = p->row_price * (double)(of[0] * of[1]);
+    const size_t tiles = size[0] * size[1] * size[2];
+    const double rows = p->row_price * (double)(size[0] * size[1]);
     if (!p->transposed)
         return rows + vectors_price(f64 ? ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(double))
                                         : ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(float)));
@@ -29,14 +29,14 @@ static double batch_price(const struct winograd *p, const size_t of[3])
 
 // The price of all batches: of those inside and those at the ends of each axis, if there are any.
 // Axes have `count` tiles, or maps, and a batch `of` of them.
-static double batches_price(const struct winograd *p, const size_t count[3], const size_t of[3])
+static double batches_price(const struct winograd *p, const size_t count[3], const size_t size[3])
 {
     size_t whole[3], rest[3];
     double price = 0;
     int ended = 0; // axes that end with a smaller batch, as bits
     for (int a = 0; a < 3; a++) {
-        whole[a] = count[a] / of[a];
-        rest[a] = count[a] - whole[a] * of[a];
+        whole[a] = count[a] / size[a];
+        rest[a] = count[a] - whole[a] * size[a];
         ended |= (rest[a] > 0) << a;
     }
     for (int ends = 0; ends < 8; ends++) {
@@ -44,7 +44,7 @@ static double batches_price(const struct winograd *p, const size_t count[3], con
         if (ends & ~ended) continue;
         for (int a = 0; a < 3; a++) {
             const bool end = ends >> a & 1;
-            sizes[a] = end ? rest[a] : of[a];
+            sizes[a] = end ? rest[a] : size[a];
             batches *= end ? 1 : whole[a];
         }
         price += (double)batches * batch_price(p, sizes);
@@ -73,34 +73,34 @@ static bool suits_map_lanes(const struct winograd *p)
 static void set_batch(struct winograd *p, struct winograd_batch batch)
 {
     const size_t count[3] = {p->maps, winograd_axis(p, 0)->tiles, winograd_axis(p, 1)->tiles};
-    const size_t of[3] = {size_min(batch.maps, count[0]), size_min(batch.rows, count[1]),
-                          size_min(batch.cols, count[2])};
-    p->batch = (struct winograd_batch){of[0], of[1], of[2]};
-    p->positions = winograd_vectors(p, of[0] * of[1] * of[2]);
-    for (int a = 0; a < 3; a++) p->batches[a] = ceil_div(count[a], of[a]);
-    p->price = batches_price(p, count, of);
+    const size_t size[3] = {size_min(batch.maps, count[0]), size_min(batch.rows, count[1]),
+                            size_min(batch.cols, count[2])};
+    p->batch = (struct winograd_batch){size[0], size[1], size[2]};
+    p->positions = winograd_vectors(p, size[0] * size[1] * size[2]);
+    for (int a = 0; a < 3; a++) p->batches[a] = ceil_div(count[a], size[a]);
+    p->price = batches_price(p, count, size);
     p->map_lanes = suits_map_lanes(p);
 }
 
 // The cheapest batch of a search, the larger one if equal.
 struct best_batch {
-    size_t of[3], tiles;
+    size_t size[3], tiles;
     double price;
 };
 
 // A lower bound of the price comes first: the batches inside, and the vectors of all tiles that are
 // left; vectors_price(n) is never less than n. The factor is for roundings.
-static void try_batch(const struct winograd *p, const size_t count[3], const size_t of[3],
+static void try_batch(const struct winograd *p, const size_t count[3], const size_t size[3],
                       struct best_batch *best)
 {
-    const size_t tiles = of[0] * of[1] * of[2];
-    const size_t inside = (count[0] / of[0]) * (count[1] / of[1]) * (count[2] / of[2]);
+    const size_t tiles = size[0] * size[1] * size[2];
+    const size_t inside = (count[0] / size[0]) * (count[1] / size[1]) * (count[2] / size[2]);
     const double rest = (double)(count[0] * count[1] * count[2] - inside * tiles);
-    const double least = (double)inside * batch_price(p, of) + rest / (double)winograd_lanes(p);
+    const double least = (double)inside * batch_price(p, size) + rest / (double)winograd_lanes(p);
     if (least * (1 - 1e-9) > best->price) return;
-    const double price = batches_price(p, count, of);
+    const double price = batches_price(p, count, size);
     if (price > best->price || (price >= best->price && tiles <= best->tiles)) return;
-    *best = (struct best_batch){{of[0], of[1], of[2]}, tiles, price};
+    *best = (struct best_batch){{size[0], size[1], size[2]}, tiles, price};
 }
 
 // The batches of at most so many tiles that cost least.
@@ -111,20 +111,20 @@ static void choose_batch(struct winograd *p, size_t max_tiles)
     struct best_batch best = {{1, 1, 1}, 1, INFINITY};
     size_t tried = 0; // columns
     for (size_t splits = 1; splits <= 8; splits++) {
-        const size_t most = ceil_div(cols, splits);
-        size_t of[3] = {1, 1, size_split_even(cols, size_min(most, max_tiles))};
-        if (of[2] != tried)
-            for (; of[1] <= rows && of[1] * of[2] <= max_tiles; of[1]++)
-                try_batch(p, count, of, &best);
-        tried = of[2];
+        const size_t max = ceil_div(cols, splits);
+        size_t size[3] = {1, 1, size_split_even(cols, size_min(max, max_tiles))};
+        if (size[2] != tried)
+            for (; size[1] <= rows && size[1] * size[2] <= max_tiles; size[1]++)
+                try_batch(p, count, size, &best);
+        tried = size[2];
         // Several maps only where they are whole, and batches as large as one another.
-        of[1] = rows;
-        for (of[0] = 2; of[2] == cols && of[0] <= p->maps && of[0] * rows * cols <= max_tiles;
-             of[0]++)
-            if (of[0] == size_split_even(p->maps, of[0])) try_batch(p, count, of, &best);
-        if (most <= 1) break;
+        size[1] = rows;
+        for (size[0] = 2;
+             size[2] == cols && size[0] <= p->maps && size[0] * rows * cols <= max_tiles; size[0]++)
+            if (size[0] == size_split_even(p->maps, size[0])) try_batch(p, count, size, &best);
+        if (max <= 1) break;
     }
-    set_batch(p, (struct winograd_batch){best.of[0], best.of[1], best.of[2]});
+    set_batch(p, (struct winograd_batch){best.size[0], best.size[1], best.size[2]});
 }
 
 // Panels and sums of backward weight; transposed, those of one frequency.
@@ -383,8 +383,8 @@ static void choose_layout(struct winograd *p, const struct request *request)
         if (tasks == 1) least /= 2;
     }
     if (tasks < WINOGRAD.min_tasks && p->out > least) {
-        const size_t most = ceil_div(p->out * tasks, WINOGRAD.min_tasks);
-        p->oc_split = size_max(least, size_split_even(p->out, most));
+        const size_t max = ceil_div(p->out * tasks, WINOGRAD.min_tasks);
+        p->oc_split = size_max(least, size_split_even(p->out, max));
     }
     fit_workspace(p, request, max_tiles);
     if (MODE_IS_ON("winograd:transposed")) try_transposed(p, request);

@@ -108,14 +108,14 @@ static void transform_maps(const struct winograd_task *task, bool outputs, size_
     const size_t wide = winograd_map_extent(along, transform.from[1]);
     transform.n = transform.x_column = lanes;
     transform.y_plane = outputs ? p->out_plane : p->in_plane;
-    for (size_t c = 0, together; c < n; c += together) {
-        together = p->channels_last ? winograd_together(task, outputs, first + c, first + n) : 1;
+    for (size_t c = 0, count; c < n; c += count) {
+        count = p->channels_last ? winograd_together(task, outputs, first + c, first + n) : 1;
         // The last maps come first: where they do not fill a vector, its other lanes reach into the
         // first maps of the next tile, or of the next channel.
         for (size_t map = winograd_vectors(p, task->index.batch.maps); map > 0; map -= lanes) {
-            read_planes(task, outputs, map - lanes, first + c, together);
+            read_planes(task, outputs, map - lanes, first + c, count);
             winograd_raise_peak(task, task->scratch.rows, samples * lanes);
-            for (size_t i = 0; i < together; i++) {
+            for (size_t i = 0; i < count; i++) {
                 const size_t at = (c + i) * p->positions + map - lanes;
                 pad_planes(task, outputs, channel_rows(task, i), high, wide);
                 transform_planes(task, &transform, wide, to + at * p->grid.scalar_bytes);
@@ -213,12 +213,12 @@ void winograd_store_maps(const struct winograd_task *task)
     for (size_t i = 0; i < transform.from[0]; i++)
         transform.x_row[i] = i * transform.from[1] * p->out_plane;
     if (!p->grid.covers) memset(task->scratch.rows, 0, p->rows * bytes);
-    for (size_t k = task->out, together; k < end; k += together) {
-        together = p->channels_last ? winograd_together(task, true, k, end) : 1;
+    for (size_t k = task->out, count; k < end; k += count) {
+        count = p->channels_last ? winograd_together(task, true, k, end) : 1;
         for (size_t map = 0; map < task->index.batch.maps; map += lanes) {
-            for (size_t i = 0; i < together; i++)
+            for (size_t i = 0; i < count; i++)
                 transform_map_sums(task, &transform, map, k + i - task->out, channel_rows(task, i));
-            if (p->channels_last) store_adjacent_planes(task, map, k, together);
+            if (p->channels_last) store_adjacent_planes(task, map, k, count);
             else store_planes(task, map, k);
         }
     }

@@ -215,14 +215,14 @@ static void run_shared_products(void *context, size_t index, int worker)
 {
     const struct winograd_call *call = context;
     const struct winograd *p = call->plan->state;
-    const size_t most = WINOGRAD.weight_channels;
-    const size_t n_in = ceil_div(p->in, most), n_out = ceil_div(p->out, most);
-    const size_t in = index / n_out % n_in * most, out = index % n_out * most;
+    const size_t max = WINOGRAD.weight_channels;
+    const size_t n_in = ceil_div(p->in, max), n_out = ceil_div(p->out, max);
+    const size_t in = index / n_out % n_in * max, out = index % n_out * max;
     const size_t f = index / n_out / n_in;
     const struct winograd_task task =
         winograd_task(call, call->batch, call->first + f / p->frequencies, worker);
-    const struct channels channels = {in, size_min(in + most, p->in), out,
-                                      size_min(out + most, p->out)};
+    const struct channels channels = {in, size_min(in + max, p->in), out,
+                                      size_min(out + max, p->out)};
     multiply_panels(&task, f % p->frequencies, &channels, call->batch > 0);
 }
 
@@ -231,13 +231,13 @@ static void run_shared_taps(void *context, size_t index, int worker)
 {
     const struct winograd_call *call = context;
     const struct winograd *p = call->plan->state;
-    const size_t most = WINOGRAD.sum_blocks * CONV_CHANNELS;
-    const size_t splits = ceil_div(p->out, most), strips = ceil_div(p->in, p->strip);
+    const size_t max = WINOGRAD.sum_blocks * CONV_CHANNELS;
+    const size_t splits = ceil_div(p->out, max), strips = ceil_div(p->in, p->strip);
     const struct winograd_task task =
         winograd_task(call, 0, call->first + index / splits / strips, worker);
-    const size_t in = index / splits % strips * p->strip, out = index % splits * most;
+    const size_t in = index / splits % strips * p->strip, out = index % splits * max;
     const struct channels channels = {in, size_min(in + p->strip, p->in), out,
-                                      size_min(out + most, p->out)};
+                                      size_min(out + max, p->out)};
     for (size_t f = 0; f < p->frequencies && p->single_batch; f++)
         multiply_panels(&task, f, &channels, false);
     finish_taps(&task, in, out, channels.out_end);
@@ -248,9 +248,9 @@ static void run_shared_groups(struct winograd_call *call)
 {
     const struct partita_plan *plan = call->plan;
     const struct winograd *p = plan->state;
-    const size_t most = WINOGRAD.weight_channels;
+    const size_t max = WINOGRAD.weight_channels;
     const size_t panels = ceil_div(p->in, winograd_lanes(p)) + ceil_div(p->out, CONV_CHANNELS);
-    const size_t products = p->frequencies * ceil_div(p->in, most) * ceil_div(p->out, most);
+    const size_t products = p->frequencies * ceil_div(p->in, max) * ceil_div(p->out, max);
     const size_t taps =
         ceil_div(p->in, p->strip) * ceil_div(p->out, WINOGRAD.sum_blocks * CONV_CHANNELS);
     for (call->batch = 0; call->batch < winograd_batches(p); call->batch++) {

@@ -7,10 +7,10 @@
 
 static void close_device(struct device *device)
 {
-    struct cuda_device *own = (struct cuda_device *)device;
-    cuda_gpu_close(own->gpu);
-    pthread_mutex_destroy(&own->lock);
-    free(own);
+    struct cuda_device *cuda = (struct cuda_device *)device;
+    cuda_gpu_close(cuda->gpu);
+    pthread_mutex_destroy(&cuda->lock);
+    free(cuda);
 }
 
 void cuda_device_set_rates(struct cuda_device *device, const struct cuda_gpu_rates *rates,

@@ -69,9 +69,9 @@ struct warp_rows {
     }
 };
 
-inline __device__ int clamp_index(int64_t n, int most)
+inline __device__ int clamp_index(int64_t n, int max)
 {
-    return min_int(n < 0 ? 0 : n, most);
+    return min_int(n < 0 ? 0 : n, max);
 }
 
 template <typename T>

@@ -22,12 +22,12 @@ constexpr size_t DEFAULT_SHARED = 48 << 10;
 // another thread.
 inline cudaError_t allow_shared(const void *kernel)
 {
-    int device = 0, most = 0;
+    int device = 0, max = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+        error = cudaDeviceGetAttribute(&max, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (error != cudaSuccess) return error;
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, max);
 }
 
 // Brings a kernel to the device. Its first launch would do so as well, but not while the stream is
@@ -130,10 +130,10 @@ template <typename T, int N> inline __device__ void add_threads(T sum[N], T *sha
 }
 
 // The least power of two from n on, at most `most`.
-inline int power_of_two(int64_t n, int most)
+inline int power_of_two(int64_t n, int max)
 {
     int power = 1;
-    while (power < n && power < most) power *= 2;
+    while (power < n && power < max) power *= 2;
     return power;
 }
 

@@ -46,14 +46,14 @@ template <typename E, int WARP_ROWS, int WARP_COLUMNS> struct block_tile {
 template <typename E> struct sums {
     static constexpr int N = vector_of<E>::N, ROWS = thread_tile<E>::ROWS,
                          COLUMNS = thread_tile<E>::COLUMNS;
-    E of[ROWS][COLUMNS];
+    E sums[ROWS][COLUMNS];
 
     __device__ void clear_sums()
     {
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) of[r][c] = {};
+            for (int c = 0; c < COLUMNS; c++) sums[r][c] = {};
     }
 
     // Adds the products of STEP terms; a and b point at this thread's first vectors.
@@ -72,7 +72,7 @@ template <typename E> struct sums {
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++)
-                    multiply_add(of[r][c], rows[r / N].at[r % N], columns[c / N].at[c % N]);
+                    multiply_add(sums[r][c], rows[r / N].at[r % N], columns[c / N].at[c % N]);
         }
     }
 
@@ -90,7 +90,7 @@ template <typename E> struct sums {
                 if (column >= columns_left) continue;
                 vector_of<E> *at = (vector_of<E> *)(to + row * pitch + column), sum;
 #pragma unroll
-                for (int k = 0; k < N; k++) sum.at[k] = of[r][q * N + k];
+                for (int k = 0; k < N; k++) sum.at[k] = sums[r][q * N + k];
                 if (onto) {
                     const vector_of<E> before = *at;
 #pragma unroll

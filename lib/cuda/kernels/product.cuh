@@ -55,9 +55,9 @@ template <typename Stored, int EXTENT, int PAD, int THREADS, bool INNER> struct 
         return threadIdx.x % OF_LINE * N;
     }
 
-    __device__ panel(const cuda_matrices &of, const E *matrix, int64_t position, int64_t term)
+    __device__ panel(const cuda_matrices &matrices, const E *matrix, int64_t position, int64_t term)
     {
-        from = matrix + ((INNER ? position : term) + line()) * of.pitch +
+        from = matrix + ((INNER ? position : term) + line()) * matrices.pitch +
                (INNER ? term : position) + along();
     }
 

@@ -10,13 +10,13 @@ struct tap_path {
     int64_t first; // index into the caller's taps
     int64_t branch[3];
 
-    __device__ tap_path(const cuda_tap_map &map, int64_t group, int64_t c, int64_t k, int64_t of)
+    __device__ tap_path(const cuda_tap_map &map, int64_t group, int64_t c, int64_t k, int64_t rest)
         : first(map.branches_out ? (group * map.in + c) * map.out + k
                                  : (group * map.out + k) * map.in + c)
     {
 #pragma unroll
         for (int a = 2; a >= 0; a--) {
-            branch[a] = take(&of, map.axis[a].branches);
+            branch[a] = take(&rest, map.axis[a].branches);
             first *= map.axis[a].kernel;
         }
     }

@@ -89,13 +89,13 @@ template <typename E, int TERMS> struct tensor_sums {
     typedef split_element<E, TERMS> split;
     static constexpr int REALS = split::REALS, M = 4, N = 4 / REALS;
     static constexpr int ROWS = M * TILE_ROWS, COLUMNS = N * TILE_COLUMNS;
-    float of[REALS][M][N][4];
+    float sums[REALS][M][N][4];
 
     __device__ void clear_sums()
     {
 #pragma unroll
         for (int i = 0; i < REALS * M * N * 4; i++)
-            of[i / (M * N * 4)][i / (N * 4) % M][i / 4 % N][i % 4] = 0;
+            sums[i / (M * N * 4)][i / (N * 4) % M][i / 4 % N][i % 4] = 0;
     }
 
     // a and b point at this thread's first row and column.
@@ -120,7 +120,7 @@ template <typename E, int TERMS> struct tensor_sums {
 #pragma unroll
                 for (int i = 0; i < 4; i++)
                     rows[k][i] = a[(k * STEP + i / 2 * 4) * A_PITCH + m * TILE_ROWS + i % 2 * 8];
-            add_row_products(of, m, rows, columns);
+            add_row_products(sums, m, rows, columns);
         }
     }
 
@@ -202,7 +202,7 @@ template <typename E, int TERMS> struct tensor_sums {
 #pragma unroll
                     for (int i = 0; i < 2; i++)
 #pragma unroll
-                        for (int k = 0; k < REALS; k++) sum.at[i][k] += of[k][m][n][half * 2 + i];
+                        for (int k = 0; k < REALS; k++) sum.at[i][k] += sums[k][m][n][half * 2 + i];
                     *at = sum;
                 }
             }

@@ -147,11 +147,11 @@ __device__ void multiply_bin(const row_block<T> &block, const complex_of<T> *h, 
 {
     const int points = block.points;
     complex_of<T> sum[BLOCKS] = {}, x[BLOCKS], taps[2 * BLOCKS - 1];
-    complex_of<T> *const own = block.shared + bin, *const cache = block.cache + bin;
+    complex_of<T> *const group_bins = block.shared + bin, *const cache = block.cache + bin;
     int parts = block.rows.parts, index = group.index;
 #pragma unroll
     for (int i = 0; i < BLOCKS; i++) {
-        x[i] = own[i * block.pitch];
+        x[i] = group_bins[i * block.pitch];
         taps[BLOCKS - 1 + i] = i < parts ? h[i * points] : complex_of<T>{0, 0};
     }
     long_rows_add_products<true>(sum, x, taps);
@@ -172,7 +172,7 @@ __device__ void multiply_bin(const row_block<T> &block, const complex_of<T> *h, 
 #pragma unroll
     for (int i = 0; i < BLOCKS; i++) {
         if (group.keep) cache[(group.index * BLOCKS + i) * points] = x[i];
-        own[i * block.pitch] = sum[i];
+        group_bins[i * block.pitch] = sum[i];
     }
 }
 

@@ -21,7 +21,7 @@ struct path_offsets {
 struct filter_build {
     struct path_build paths;
     const struct cuda_partitioned_filter *base; // NULL: none
-    struct cuda_path *own;                      // as the sources
+    struct cuda_path *entries;                  // as the sources
     struct path_offsets *offsets;
     struct cuda_path_memory *made; // of the given paths; NULL: there are none
     size_t n_given;
@@ -47,7 +47,7 @@ static size_t first_tap(const struct filter_build *build, int i)
 // Finds the partitions of a given path that are not zero.
 static void measure_given_path(struct filter_build *build, size_t p)
 {
-    struct cuda_path *path = &build->own[p];
+    struct cuda_path *path = &build->entries[p];
     struct path_offsets *used = &build->used;
     build->offsets[p] = *used;
     for (int i = 0; i < layout_of(build)->n_segments; i++) {
@@ -68,9 +68,10 @@ static void measure_cuda_paths(struct filter_build *build)
     const size_t head = cuda_partitioned_of(build->paths.plan)->split.head;
     for (size_t p = 0; path_build_next(&build->paths, &p); p++) {
         const struct path_source *source = &build->paths.sources[p];
-        build->own[p] = source->given ? (struct cuda_path){0} : build->base->paths[source->taken];
+        build->entries[p] =
+            source->given ? (struct cuda_path){0} : build->base->paths[source->taken];
         path_build_head(&build->paths, p, head);
-        build->own[p].head_taps = (int)build->paths.head_taps[p];
+        build->entries[p].head_taps = (int)build->paths.head_taps[p];
         if (source->given) measure_given_path(build, p);
     }
 }
@@ -80,7 +81,7 @@ static void layout_filter_build(struct filter_build *build, size_t n_paths, stru
 {
     const size_t max = path_build_max(&build->paths, n_paths);
     path_build_layout(&build->paths, n_paths, arena);
-    build->own = arena_take(arena, size_mul(max, sizeof *build->own));
+    build->entries = arena_take(arena, size_mul(max, sizeof *build->entries));
     build->offsets = arena_take(arena, size_mul(max, sizeof *build->offsets));
 }
 
@@ -136,7 +137,7 @@ static void layout_given(struct filter_build *build, char **ret_heads, struct ar
     for (size_t p = 0; arena->base && p < build->paths.n; p++) {
         const struct path_source *source = &build->paths.sources[p];
         if (source->twin != p || !source->given) continue;
-        struct cuda_path *path = &build->own[p];
+        struct cuda_path *path = &build->entries[p];
         path->head = *ret_heads + (size_t)build->offsets[p].head * shape->tap_bytes;
         path->spectra = spectra;
         path->scales = scales;
@@ -159,8 +160,8 @@ static void add_to_batch(struct filter_build *build, size_t p)
     samples_copy(samples, widen ? 2 : 1, build->paths.causal, 1, shape->axis[0].span,
                  shape->tap_bytes);
     memcpy(build->heads + (size_t)build->offsets[p].head * shape->tap_bytes, build->paths.causal,
-           (size_t)build->own[p].head_taps * shape->tap_bytes);
-    build->batch_paths[build->batch++] = build->own[p];
+           (size_t)build->entries[p].head_taps * shape->tap_bytes);
+    build->batch_paths[build->batch++] = build->entries[p];
 }
 
 // Transforms the batch, and waits, as it is filled again.
@@ -249,7 +250,7 @@ static void fill_paths(const struct filter_build *build, struct cuda_partitioned
     for (size_t p = 0; p < build->paths.n; p++) {
         const struct path_source *source = &build->paths.sources[p],
                                  *twin = &build->paths.sources[source->twin];
-        state->paths[p] = build->own[source->twin];
+        state->paths[p] = build->entries[source->twin];
         state->paths[p].in = (int)source->in;
         state->sources[p] = twin->given ? build->made : build->base->sources[twin->taken];
         atomic_fetch_add(&state->sources[p]->users, 1);
@@ -287,7 +288,7 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
     const struct partita_plan *plan = filter->plan;
     struct filter_build build = {.paths = {.plan = plan, .base = cuda_partitioned_paths(base)},
                                  .base = base ? base->state : NULL};
-    struct arena temporary = {0}, own = {0};
+    struct arena temporary = {0}, memory = {0};
     layout_filter_build(&build, n_paths, &temporary);
     if (!arena_reserve(&temporary, &plan->allocator)) return PARTITA_ERR_NOMEM;
     layout_filter_build(&build, n_paths, &temporary);
@@ -298,11 +299,12 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
     if (status == PARTITA_OK) status = make_given(&build);
-    layout_cuda_filter(&build, &own);
-    if (status == PARTITA_OK && !arena_reserve(&own, &plan->allocator)) status = PARTITA_ERR_NOMEM;
+    layout_cuda_filter(&build, &memory);
+    if (status == PARTITA_OK && !arena_reserve(&memory, &plan->allocator))
+        status = PARTITA_ERR_NOMEM;
     if (status == PARTITA_OK) {
-        struct cuda_partitioned_filter *state = filter->state = layout_cuda_filter(&build, &own);
-        assert(own.used == own.size);
+        struct cuda_partitioned_filter *state = filter->state = layout_cuda_filter(&build, &memory);
+        assert(memory.used == memory.size);
         fill_paths(&build, state);
         status = upload_paths(plan, state);
     }

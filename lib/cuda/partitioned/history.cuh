@@ -54,7 +54,7 @@ inline __device__ void take_frames(const cuda_frame_layout &layout, const cuda_f
     const int reals = layout.partitions.complex ? 2 : 1, threads = blockDim.x;
     const int64_t at = (int64_t)(frames.now % layout.history);
     T *to = (T *)memory.partitions.x + channel * layout.history * reals;
-    uint64_t *newest = (uint64_t *)shared_memory, own = 0;
+    uint64_t *newest = (uint64_t *)shared_memory, last_bad = 0;
     if (threadIdx.x == 0) advance_affected(layout, memory, channel, frames);
     __syncthreads();
     for (int i = threadIdx.x; i < frames.n; i += threads) {
@@ -65,9 +65,9 @@ inline __device__ void take_frames(const cuda_frame_layout &layout, const cuda_f
         const bool finite = isfinite(sample[0]) && isfinite(sample[1]);
         for (int r = 0; r < reals; r++) to[index * reals + r] = finite ? sample[r] : T(0);
         memory.nonfinite[channel * layout.history + index] = !finite;
-        if (!finite) own = frames.now + i + 1;
+        if (!finite) last_bad = frames.now + i + 1;
     }
-    newest[threadIdx.x] = own;
+    newest[threadIdx.x] = last_bad;
     for (int half = threads / 2; half; half /= 2) {
         __syncthreads();
         if ((int)threadIdx.x < half && newest[threadIdx.x + half] > newest[threadIdx.x])

@@ -129,11 +129,11 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
         (int64_t)group * layout.group_inputs + (job.number - (int64_t)number * layout.group_inputs);
     const int64_t slot =
         newest_block(segment, now.newest[job.segment], quantum, phase_of(launch, segment, group));
-    const int reals = layout.complex ? 2 : 1, own = layout.quantum * reals,
+    const int reals = layout.complex ? 2 : 1, length = layout.quantum * reals,
               ring = layout.window * reals;
     // Reals of the window that came before the quantum.
-    const int old = 2 * segment.hop * reals - own;
-    const uint64_t begin = quantum * own - old;
+    const int old = 2 * segment.hop * reals - length;
+    const uint64_t begin = quantum * length - old;
     const T *x = (const T *)memory.x + (channel * memory.x_frames + now.x_from) * reals;
     T *samples = (T *)memory.samples + channel * ring;
     const auto sample = [=](int j) {
@@ -174,8 +174,8 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     if (!has_partitions(segment, taps, job.first)) return;
     const int64_t path = job.number / segment.partitions;
     const int p = job.number % segment.partitions;
-    const cuda_path &own = taps.paths[path];
-    const cuda_path_range &range = own.segment[taps.segment];
+    const cuda_path &target = taps.paths[path];
+    const cuda_path_range &range = target.segment[taps.segment];
     const int reals = layout.complex ? 2 : 1, n = segment.hop * reals;
     const int64_t first = (taps.first + (int64_t)(range.first + p) * segment.hop) * reals,
                   end = taps.span * reals;
@@ -188,8 +188,8 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     complex_of<T> v[CUDA_FFT_POINTS];
     transform_frames(layout, job, sample, v);
     if constexpr (sizeof(T) == sizeof(float))
-        if (layout.i16) return store_spectrum_i16(layout, job, v, own, at);
-    store_spectrum(layout, job, v, (complex_of<T> *)own.spectra + (at << layout.log2_share),
+        if (layout.i16) return store_spectrum_i16(layout, job, v, target, at);
+    store_spectrum(layout, job, v, (complex_of<T> *)target.spectra + (at << layout.log2_share),
                    (int64_t)range.columns << layout.log2_share);
 }
 
@@ -207,13 +207,13 @@ template <typename T> struct ready_outputs {
 #pragma unroll
         for (int i = 1; i < CUDA_MAX_SEGMENTS; i++) {
             const cuda_segment &segment = layout.segment[i];
-            const uint64_t own = quantum + phase_of(launch, segment, group),
-                           played = own - segment.start; // quanta
+            const uint64_t current = quantum + phase_of(launch, segment, group),
+                           played = current - segment.start; // quanta
             const int64_t row =
                 (played & segment.quanta ? 2 : 0) * (int64_t)layout.outputs + channel;
             const int64_t first =
                 row * segment.hop + (int64_t)(played & (segment.quanta - 1)) * layout.quantum;
-            at[i - 1] = i < layout.n_segments && own >= (uint64_t)segment.start
+            at[i - 1] = i < layout.n_segments && current >= (uint64_t)segment.start
                             ? (const T *)memory.segment[i].out + first * reals
                             : nullptr;
         }
@@ -293,8 +293,8 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
               n = segment.hop * (layout.complex ? 2 : 1);
     const complex_of<T> *sums =
         (const complex_of<T> *)memory.segment[job.segment].sums + output.channel * points;
-    const uint64_t own = now.number + phase_of(launch, segment, output.group);
-    const int half = (own + 1) & segment.quanta ? 0 : 1; // of the two alternating blocks
+    const uint64_t current = now.number + phase_of(launch, segment, output.group);
+    const int half = (current + 1) & segment.quanta ? 0 : 1; // of the two alternating blocks
     const bool first = job.segment == 0;
     T *y = first ? (T *)memory.y + ((int64_t)now.ring_index * channels + output.channel) * n
                  : (T *)memory.segment[job.segment].out +

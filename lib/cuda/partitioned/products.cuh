@@ -103,29 +103,29 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
     const int chunk = above & ((1 << log2_chunks) - 1), row = above >> log2_chunks,
               number = bank ? row : row >> 1;
     int set = row & 1,
-        own = layout.groups == 1 && !bank ? 0 : out / layout.group_outputs; // group of channels
-    unsigned own_out = out; // within the outputs of the filter
+        owner = layout.groups == 1 && !bank ? 0 : out / layout.group_outputs; // group of channels
+    unsigned filter_out = out; // within the outputs of the filter
     if (bank) {
-        const unsigned job = launch.bank.finished[0][own];
-        own_out -= own * layout.group_outputs;
-        own = job >> 1, set = job & 1;
-        out = own * layout.group_outputs + own_out;
+        const unsigned job = launch.bank.finished[0][owner];
+        filter_out -= owner * layout.group_outputs;
+        owner = job >> 1, set = job & 1;
+        out = owner * layout.group_outputs + filter_out;
     }
     const cuda_segment &segment = layout.segment[number];
     const cuda_quantum &now = quantum_of(memory, launch);
-    const cuda_paths &filter = filter_of(launch, now, own, set);
+    const cuda_paths &filter = filter_of(launch, now, owner, set);
     if (now.fill + now.frames < layout.quantum || !filter.first_path) return;
-    const int ahead = phase_of(launch, segment, own),
+    const int ahead = phase_of(launch, segment, owner),
               phase = (int)(now.number + 1 + ahead) & (segment.quanta - 1),
               newest = newest_block(segment, now.newest[number], now.number, ahead);
     const int lane = (chunk << log2_lanes) + (threadIdx.x & ((1 << log2_lanes) - 1)),
               group = threadIdx.x >> log2_lanes;
     const bin_vector<T> *inputs =
         (const bin_vector<T> *)memory.segment[number].spectra +
-        ((int64_t)phase * layout.inputs + (bank ? own * layout.group_inputs : 0)) *
+        ((int64_t)phase * layout.inputs + (bank ? owner * layout.group_inputs : 0)) *
             segment.partitions * share +
         lane;
-    const int end = filter.first_path[own_out + 1], first = filter.first_path[own_out];
+    const int end = filter.first_path[filter_out + 1], first = filter.first_path[filter_out];
     const int log2_groups = LOG2_THREADS - log2_lanes,
               log2_paths = log2_paths_at_once(log2_groups, end - first);
     bin_vector<T> sum = {};

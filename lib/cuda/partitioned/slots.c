@@ -106,17 +106,17 @@ static void list_due(struct bank_quantum *now)
 {
     const struct cuda_partition_layout *layout = partitions_of(now->bank);
     const struct cuda_bank *state = cuda_bank_of(now->bank);
-    const uint32_t *own = now->lists.entries + now->n_closing;
+    const uint32_t *open = now->lists.entries + now->n_closing;
     size_t n[2][CUDA_MAX_SEGMENTS] = {{0}};
     for (size_t k = 0; k < now->n_open; k++) {
-        const size_t i = own[k] >> 1;
+        const size_t i = open[k] >> 1;
         const uint64_t number = now->number + (uint64_t)now->lists.table[i].phase;
         for (int s = 1; s < layout->n_segments; s++) {
             const uint64_t mask = (uint64_t)layout->segment[s].quanta - 1;
-            if (!((number + 1) & mask)) state->due[0][s][n[0][s]++] = own[k];
+            if (!((number + 1) & mask)) state->due[0][s][n[0][s]++] = open[k];
             if ((number + 2) & mask) continue;
-            state->due[1][s][n[1][s]++] = own[k];
-            if (state->swaps[i] == SLOT_SWAPPING) state->due[1][s][n[1][s]++] = own[k] ^ 1;
+            state->due[1][s][n[1][s]++] = open[k];
+            if (state->swaps[i] == SLOT_SWAPPING) state->due[1][s][n[1][s]++] = open[k] ^ 1;
         }
     }
     for (int s = 1; s < layout->n_segments; s++) {

@@ -53,8 +53,8 @@ template <int GROUPS, typename T>
 __device__ void load_samples(const cuda_pass &pass, const T *plane, int64_t row, int64_t column,
                              T *samples)
 {
-    typedef tile<GROUPS> of;
-    constexpr int COLUMNS = (of::COLUMNS + WARP - 1) / WARP;
+    typedef tile<GROUPS> part;
+    constexpr int COLUMNS = (part::COLUMNS + WARP - 1) / WARP;
     const cuda_axis *axis = pass.axis;
     const int rows = HEIGHT + (int)axis[1].taps - 1, lane = threadIdx.x % WARP,
               first = threadIdx.x / WARP;
@@ -71,28 +71,29 @@ __device__ void load_samples(const cuda_pass &pass, const T *plane, int64_t row,
         for (int k = 0; k < COLUMNS; k++) held[k] = row_within && within[k] ? line[k * WARP] : 0;
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++)
-            if (lane + k * WARP < of::COLUMNS) samples[i * of::PITCH + lane + k * WARP] = held[k];
+            if (lane + k * WARP < part::COLUMNS)
+                samples[i * part::PITCH + lane + k * WARP] = held[k];
     }
 }
 
 template <int GROUPS, typename T>
 __device__ void filter_columns(const cuda_pass &pass, const T *samples, const T *taps, T *sums)
 {
-    typedef tile<GROUPS> of;
+    typedef tile<GROUPS> part;
     constexpr int SPANS = WIDTH / SPAN; // of a row; eight threads have four of each of two rows
     const int rows = HEIGHT + (int)pass.axis[1].taps - 1, items = (rows + 1) / 2 * 2 * SPANS;
     for (int i = threadIdx.x; i < items; i += CUDA_PASS_THREADS) {
         const int span = i % 4 + i / 8 % (SPANS / 4) * 4, row = i / 4 % 2 + i / (2 * SPANS) * 2;
         if (row >= rows) continue;
-        T window[SPAN + of::TAPS_OF_AXIS], sum[SPAN] = {};
-        load_vectors<SPAN + of::TAPS_OF_AXIS>(window, samples + row * of::PITCH + span * SPAN);
+        T window[SPAN + part::TAPS_OF_AXIS], sum[SPAN] = {};
+        load_vectors<SPAN + part::TAPS_OF_AXIS>(window, samples + row * part::PITCH + span * SPAN);
         add_tap_products<GROUPS>(sum, window, taps, (int)pass.axis[2].taps);
 #pragma unroll
         for (int k = 0; k < SPAN; k += vector_of<T>::N) {
             vector_of<T> out;
 #pragma unroll
             for (int j = 0; j < vector_of<T>::N; j++) out.at[j] = sum[k + j];
-            *(vector_of<T> *)(sums + row * of::SUMS_PITCH + span * SPAN + k) = out;
+            *(vector_of<T> *)(sums + row * part::SUMS_PITCH + span * SPAN + k) = out;
         }
     }
 }
@@ -109,16 +110,16 @@ template <int GROUPS, typename T>
 __device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps,
                             const separable_output<T> &output)
 {
-    typedef tile<GROUPS> of;
+    typedef tile<GROUPS> part;
     const cuda_axis *axis = pass.axis;
     const int64_t row = output.row, column = output.column;
     for (int i = threadIdx.x; i < WIDTH * HEIGHT / SPAN; i += CUDA_PASS_THREADS) {
         const int x = i % WIDTH, y = i / WIDTH * SPAN;
         if (column + x >= axis[2].n || row + y >= axis[1].n) continue;
-        T window[SPAN + of::TAPS_OF_AXIS], sum[SPAN] = {};
+        T window[SPAN + part::TAPS_OF_AXIS], sum[SPAN] = {};
 #pragma unroll
-        for (int k = 0; k < SPAN + of::TAPS_OF_AXIS; k++)
-            window[k] = sums[(y + k) * of::SUMS_PITCH + x];
+        for (int k = 0; k < SPAN + part::TAPS_OF_AXIS; k++)
+            window[k] = sums[(y + k) * part::SUMS_PITCH + x];
         add_tap_products<GROUPS>(sum, window, taps, (int)axis[1].taps);
         T *to = output.plane + (row + y) * axis[2].to_size + column + x;
         const int64_t left = axis[1].n - row - y;
@@ -145,31 +146,31 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, separable_resident<T>(GROUP
     separable_kernel(const __grid_constant__ cuda_pass pass, T *to, const T *from, const T *taps,
                      const T *bias)
 {
-    typedef tile<GROUPS> of;
+    typedef tile<GROUPS> part;
     const cuda_axis *axis = pass.axis;
     T *const shared = (T *)shared_memory;
     int64_t block = blockIdx.x;
     const int64_t column = take(&block, ceiling(axis[2].n, WIDTH)) * WIDTH;
     const int64_t row = take(&block, ceiling(axis[1].n, HEIGHT)) * HEIGHT;
     const int64_t plane = block, channel = plane % pass.groups;
-    if (threadIdx.x < 2 * of::TAPS_OF_AXIS)
-        shared[threadIdx.x] = taps[channel * 2 * of::TAPS_OF_AXIS + threadIdx.x];
+    if (threadIdx.x < 2 * part::TAPS_OF_AXIS)
+        shared[threadIdx.x] = taps[channel * 2 * part::TAPS_OF_AXIS + threadIdx.x];
     load_samples<GROUPS>(pass, from + plane * from_plane(pass), met(axis[1], row, 0),
-                         met(axis[2], column, 0), shared + of::SAMPLES_AT);
+                         met(axis[2], column, 0), shared + part::SAMPLES_AT);
     __syncthreads();
-    filter_columns<GROUPS>(pass, shared + of::SAMPLES_AT, shared + of::TAPS_OF_AXIS,
-                           shared + of::SUMS_AT);
+    filter_columns<GROUPS>(pass, shared + part::SAMPLES_AT, shared + part::TAPS_OF_AXIS,
+                           shared + part::SUMS_AT);
     __syncthreads();
     const separable_output<T> output = {to + plane * to_plane(pass), row, column,
                                         bias ? bias[channel] : 0};
-    filter_rows<GROUPS>(pass, shared + of::SUMS_AT, shared, output);
+    filter_rows<GROUPS>(pass, shared + part::SUMS_AT, shared, output);
 }
 
 int groups_of(const cuda_pass &pass)
 {
-    const int64_t most =
+    const int64_t max =
         pass.axis[1].taps > pass.axis[2].taps ? pass.axis[1].taps : pass.axis[2].taps;
-    return (int)ceiling(most, TAPS);
+    return (int)ceiling(max, TAPS);
 }
 
 template <int GROUPS> struct groups {

@@ -142,21 +142,21 @@ inline __device__ void cuda_tile_butterfly(complex_of<T> *z, int step, const com
 // offset within its block and block; its element is the sum of their steps, here of what a number
 // adds beyond what the next one's digits do.
 template <int RADIX, bool INVERSE, typename T>
-inline __device__ void cuda_tile_pass(complex_of<T> *z, const cuda_dft &plan, const lines &of,
+inline __device__ void cuda_tile_pass(complex_of<T> *z, const cuda_dft &plan, const lines &set,
                                       int p, int length, const complex_of<T> *w)
 {
     const divider within(length / RADIX, plan.inverse[p]);
-    const int n = of.inner.by * of.outer.by * of.tiles.by * (plan.n / RADIX),
+    const int n = set.inner.by * set.outer.by * set.tiles.by * (plan.n / RADIX),
               step = within.by * plan.step;
-    const int of_outer = of.outer_step - of.inner.by * of.inner_step,
-              of_tile = of.tile_step - of.outer.by * of.outer_step;
-    const int of_offset = plan.step - of.tiles.by * of.tile_step,
+    const int of_outer = set.outer_step - set.inner.by * set.inner_step,
+              of_tile = set.tile_step - set.outer.by * set.outer_step;
+    const int of_offset = plan.step - set.tiles.by * set.tile_step,
               of_block = (length - within.by) * plan.step;
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        const int outer = of.inner.quotient(i), tile = of.outer.quotient(outer),
-                  offset = of.tiles.quotient(tile);
+        const int outer = set.inner.quotient(i), tile = set.outer.quotient(outer),
+                  offset = set.tiles.quotient(tile);
         const int block = within.quotient(offset), j = offset - block * within.by;
-        const int at = i * of.inner_step + outer * of_outer + tile * of_tile + offset * of_offset +
+        const int at = i * set.inner_step + outer * of_outer + tile * of_tile + offset * of_offset +
                        block * of_block;
         cuda_tile_butterfly<RADIX, INVERSE>(z + at, step, w,
                                             plan.twiddle[p] + (j - 1) * (RADIX - 1), j > 0);
@@ -164,24 +164,24 @@ inline __device__ void cuda_tile_pass(complex_of<T> *z, const cuda_dft &plan, co
 }
 
 template <bool INVERSE, typename T>
-inline __device__ void cuda_tile_pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &of,
+inline __device__ void cuda_tile_pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &set,
                                          int p, int length, const complex_of<T> *w)
 {
     switch (plan.radix[p]) {
     case 2:
-        cuda_tile_pass<2, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<2, INVERSE>(z, plan, set, p, length, w);
         break;
     case 3:
-        cuda_tile_pass<3, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<3, INVERSE>(z, plan, set, p, length, w);
         break;
     case 4:
-        cuda_tile_pass<4, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<4, INVERSE>(z, plan, set, p, length, w);
         break;
     case 6:
-        cuda_tile_pass<6, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<6, INVERSE>(z, plan, set, p, length, w);
         break;
     default:
-        cuda_tile_pass<8, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<8, INVERSE>(z, plan, set, p, length, w);
     }
     __syncthreads();
 }
@@ -189,13 +189,13 @@ inline __device__ void cuda_tile_pass_of(complex_of<T> *z, const cuda_dft &plan,
 // Forward from natural order to the passes' own; inverse, without 1/n, from there to natural order.
 template <bool INVERSE, typename T>
 inline __device__ void cuda_tile_transform_axis(complex_of<T> *z, const cuda_dft &plan,
-                                                const lines &of, const complex_of<T> *twiddle)
+                                                const lines &set, const complex_of<T> *twiddle)
 {
     int length = INVERSE ? 1 : plan.n;
     for (int i = 0; i < plan.passes; i++) {
         const int p = INVERSE ? plan.passes - 1 - i : i;
         if (INVERSE) length *= plan.radix[p];
-        cuda_tile_pass_of<INVERSE>(z, plan, of, p, length, twiddle);
+        cuda_tile_pass_of<INVERSE>(z, plan, set, p, length, twiddle);
         if (!INVERSE) length /= plan.radix[p];
     }
 }

@@ -64,8 +64,9 @@ __device__ void tiles_add_products(const cuda_tiles &tiles, complex_of<T> *sum,
         const bin_elements pair = elements_of(tiles, bin);
         complex_of<T> of_bin = sum[bin];
         for (int p = 0; p < tiles.pairs; p++) {
-            const bin_of_pair<T> of(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
-            multiply_add(of_bin, of.a, conjugated(of.b));
+            const bin_of_pair<T> both(z[p * tiles.elements + pair.f],
+                                      z[p * tiles.elements + pair.g]);
+            multiply_add(of_bin, both.a, conjugated(both.b));
         }
         sum[bin] = of_bin;
     }
@@ -87,14 +88,14 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = z + tiles.pairs * tiles.elements;
     tile_samples *at = samples_of_block<T>(tiles, tiles.pairs + 1);
     const tile_source<T> from[2] = {{x, false}, {gy, true}};
-    const tile_channel of[2] = {{false, group, c}, {true, group, k}};
+    const tile_channel channels[2] = {{false, group, c}, {true, group, k}};
     const tile_box box = box_of(tiles, false);
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x) sum[bin] = {0, 0};
     for (int64_t first = begin; first < end; first += tiles.pairs) {
         __syncthreads();
         for (int i = threadIdx.x; i < 2 * tiles.pairs; i += blockDim.x)
-            at[i] =
-                first + i / 2 < end ? locate_tile(tiles, of[i % 2], first + i / 2) : tile_samples{};
+            at[i] = first + i / 2 < end ? locate_tile(tiles, channels[i % 2], first + i / 2)
+                                        : tile_samples{};
         __syncthreads();
         fill_tiles(tiles, z, at, from, tiles.pairs);
         cuda_tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);

@@ -36,13 +36,13 @@ inline __device__ tile_box box_of(const cuda_tiles &tiles, bool outputs)
 }
 
 // Of `most` elements from sample `at` on, those whose samples exist.
-inline __device__ void bound(const cuda_tiles_side &side, int64_t at, int most, int *ret_begin,
+inline __device__ void bound(const cuda_tiles_side &side, int64_t at, int max, int *ret_begin,
                              int *ret_count)
 {
     const int64_t before = at < 0 ? -at : 0, until = at < side.size ? side.size - at : 0;
-    const int begin = min_int(side.step == 1 ? before : ceiling(before, side.step), most);
+    const int begin = min_int(side.step == 1 ? before : ceiling(before, side.step), max);
     *ret_begin = begin;
-    *ret_count = min_int(side.step == 1 ? until : ceiling(until, side.step), most) - begin;
+    *ret_count = min_int(side.step == 1 ? until : ceiling(until, side.step), max) - begin;
 }
 
 // A channel of a group, branches included, of the array of outputs or inputs.
@@ -52,38 +52,40 @@ struct tile_channel {
 };
 
 // Its tile at a position.
-inline __device__ tile_samples locate_tile(const cuda_tiles &tiles, tile_channel of,
+inline __device__ tile_samples locate_tile(const cuda_tiles &tiles, tile_channel channel,
                                            int64_t position)
 {
     tile_samples ret = {};
     if (position >= tiles.positions) return ret;
-    const bool branched = of.outputs == tiles.branches_out;
-    const int64_t channels = (of.outputs ? tiles.out : tiles.in) / (branched ? tiles.branches : 1);
-    int64_t branch = branched ? take(&of.channel, tiles.branches) : 0;
+    const bool branched = channel.outputs == tiles.branches_out;
+    const int64_t channels =
+        (channel.outputs ? tiles.out : tiles.in) / (branched ? tiles.branches : 1);
+    int64_t branch = branched ? take(&channel.channel, tiles.branches) : 0;
     int64_t tile = take(&position, tiles.tiles), image = take(&position, tiles.images), plane = 1;
-    const tile_box box = box_of(tiles, of.outputs);
-    const int most[3] = {box.planes, box.rows, box.columns};
+    const tile_box box = box_of(tiles, channel.outputs);
+    const int max[3] = {box.planes, box.rows, box.columns};
 #pragma unroll
     for (int a = 2; a >= 0; a--) {
         const cuda_tiles_axis &axis = tiles.axis[a];
-        const cuda_tiles_side &side = grid_side(axis, of.outputs);
+        const cuda_tiles_side &side = grid_side(axis, channel.outputs);
         const int64_t q =
-            axis.first + axis.tile * take(&tile, axis.tiles) + (of.outputs ? 0 : axis.lead);
+            axis.first + axis.tile * take(&tile, axis.tiles) + (channel.outputs ? 0 : axis.lead);
         const int64_t at = side.base + side.image * take(&image, axis.images) +
                            side.branch * take(&branch, axis.branches) + side.step * q;
-        bound(side, at, most[a], &ret.begin[a], &ret.count[a]);
+        bound(side, at, max[a], &ret.begin[a], &ret.count[a]);
         ret.first += at * plane;
         plane *= side.size;
     }
-    ret.first += ((position * tiles.groups + of.group) * channels + of.channel) * plane;
+    ret.first += ((position * tiles.groups + channel.group) * channels + channel.channel) * plane;
     return ret;
 }
 
 // The tiles of a channel at n neighbouring positions. Ends before a barrier.
-inline __device__ void locate_tiles(const cuda_tiles &tiles, tile_samples *at, tile_channel of,
+inline __device__ void locate_tiles(const cuda_tiles &tiles, tile_samples *at, tile_channel channel,
                                     int64_t position, int n)
 {
-    for (int i = threadIdx.x; i < n; i += blockDim.x) at[i] = locate_tile(tiles, of, position + i);
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        at[i] = locate_tile(tiles, channel, position + i);
 }
 
 inline __device__ tile_box box_of_taps(const cuda_tiles &tiles)

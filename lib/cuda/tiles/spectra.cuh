@@ -28,10 +28,10 @@ template <typename E> struct __align__(sizeof(E) > 4 ? 16 : 8) neighbours
 
 // Of (a + ib)(c + id) by Gauss: c(a + b), a(d - c), b(c + d), c + id being the right factor.
 template <typename T> struct gauss_forms {
-    T of[3];
+    T both[3];
 
     __device__ gauss_forms(complex_of<T> a, bool right)
-        : of{right ? a.re : a.re + a.im, right ? a.im - a.re : a.re, right ? a.re + a.im : a.im}
+        : both{right ? a.re : a.re + a.im, right ? a.im - a.re : a.re, right ? a.re + a.im : a.im}
     {
     }
 };
@@ -71,20 +71,20 @@ inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> 
         int bin = i;
         const int p = pairs.take_digit(&bin);
         const bin_elements pair = elements_of(tiles, bin);
-        bin_of_pair<T> of(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
+        bin_of_pair<T> both(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
         const int64_t first = at.first + 2 * p * at.tile + bin * at.bin, left = n - 2 * p;
         complex_of<T> *const to = (complex_of<T> *)spectra + first;
         if (left <= 0) continue;
-        if (right) of.a.im = -of.a.im, of.b.im = -of.b.im;
+        if (right) both.a.im = -both.a.im, both.b.im = -both.b.im;
         if (tiles.gauss) {
-            const gauss_forms<T> a(of.a, right), b(of.b, right);
+            const gauss_forms<T> a(both.a, right), b(both.b, right);
 #pragma unroll
             for (int k = 0; k < 3; k++)
-                *(neighbours<T> *)(spectra + first + k * at.form) = {a.of[k], b.of[k]};
-        } else if (!tiles.fused) *(neighbours<complex_of<T>> *)to = {of.a, of.b};
+                *(neighbours<T> *)(spectra + first + k * at.form) = {a.both[k], b.both[k]};
+        } else if (!tiles.fused) *(neighbours<complex_of<T>> *)to = {both.a, both.b};
         else {
-            to[0] = of.a;
-            if (left > 1) to[at.tile] = of.b;
+            to[0] = both.a;
+            if (left > 1) to[at.tile] = both.b;
         }
     }
 }
@@ -102,20 +102,20 @@ inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
         const bin_elements pair = elements_of(tiles, bin);
         const int64_t first = at.first + 2 * p * at.tile + bin * at.bin, left = n - 2 * p;
         const complex_of<T> *const from = (const complex_of<T> *)spectra + first;
-        neighbours<complex_of<T>> of = {};
+        neighbours<complex_of<T>> both = {};
         if (left > 0 && tiles.gauss) {
             neighbours<T> form[3];
 #pragma unroll
             for (int k = 0; k < 3; k++)
                 form[k] = *(const neighbours<T> *)(spectra + first + k * at.form);
-            of = {{form[0].a - form[2].a, form[0].a + form[1].a},
-                  {form[0].b - form[2].b, form[0].b + form[1].b}};
-        } else if (left > 0 && !tiles.fused) of = *(const neighbours<complex_of<T>> *)from;
+            both = {{form[0].a - form[2].a, form[0].a + form[1].a},
+                    {form[0].b - form[2].b, form[0].b + form[1].b}};
+        } else if (left > 0 && !tiles.fused) both = *(const neighbours<complex_of<T>> *)from;
         else if (left > 0) {
-            of.a = from[0];
-            if (left > 1) of.b = from[at.tile];
+            both.a = from[0];
+            if (left > 1) both.b = from[at.tile];
         }
-        const complex_of<T> a = of.a, b = left > 1 ? of.b : complex_of<T>{0, 0};
+        const complex_of<T> a = both.a, b = left > 1 ? both.b : complex_of<T>{0, 0};
         z[p * tiles.elements + pair.g] = {a.re + b.im, b.re - a.im};
         z[p * tiles.elements + pair.f] = {a.re - b.im, a.im + b.re};
     }
