@@ -25,7 +25,7 @@ static inline struct range range_within(struct range range, ptrdiff_t begin, ptr
     return (struct range){first, behind > first ? (size_t)(behind - first) : 0};
 }
 
-// Output i of an axis reads inputs from first + step*i on, `span` of them with those that it skips.
+// Output i of an axis reads within the `span` inputs from first + step*i on; dilation skips some.
 struct windows {
     ptrdiff_t first;
     size_t step, span;

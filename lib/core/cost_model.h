@@ -22,7 +22,7 @@ enum cost_distance { COST_NEAR, COST_FAR, COST_MEMORY, COST_DISTANCES };
 // Costs of one precision, all of them doubles in the order of a wisdom file.
 struct cost_rates {
     double fma;      // direct kernel: one real multiply-add of a 64-tap filter, computed in tiles
-    double fir_call; // fixed cost of one call of the direct kernel; others are told in such calls
+    double fir_call; // fixed cost of a call of the direct kernel; other fixed costs are multiples
     double cmac_cached, cmac_far; // one complex product of bins: operands in L2; beyond L2
     double fetch;    // extra time per scalar of a transform's first pass over samples that are not
                      // in a cache

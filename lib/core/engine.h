@@ -227,7 +227,7 @@ struct engine {
     bool real;                   // complex types are not served
     bool channels_last;          // x and y may be [batch][position][channel]
     bool layers;                 // for many channels: of forward on a lone signal with adjacent
-                                 // taps it is asked only if the options name it
+                                 // outputs and taps it is asked only if the options name it
     // Fills *ret: the cheapest decision, or applicable = false and a reason. Allocates nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
     // Builds plan->state for plan->choice, which is the estimate of the same request. The planner

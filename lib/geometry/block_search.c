@@ -21,7 +21,7 @@ static struct range blocks_of_x(const struct shape *shape, const struct block_la
     return windows_outputs(&blocks, (struct range){0, shape->axis[0].size});
 }
 
-// As many before the first as there are blocks of the taps.
+// A result also reads as many blocks before the first one as the taps have.
 struct range block_inputs_read(const struct shape *shape, const struct block_layout *layout,
                                size_t first, size_t end)
 {
@@ -201,8 +201,8 @@ static double layout_cost(const struct block_device *device, const struct block_
 
 typedef bool layout_fn(const struct block_device *device, size_t n, struct block_layout *layout);
 
-// Of sizes, tried from the smallest on, that cost about as little as the cheapest the first one
-// stays: the model is no finer than that.
+// Sizes are tried from the smallest on. A larger one replaces it only if it costs less than
+// `margin` times as much: the model is no finer than that.
 static void try_layout(const struct block_device *device, layout_fn *layout_by, size_t n,
                        struct block_layout *best)
 {

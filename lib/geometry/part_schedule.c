@@ -6,7 +6,7 @@
 #include "base/ranges.h"
 
 // The x < n with t * x = 1 modulo n, t and n having no common divisor: Euclid's algorithm, which
-// keeps of each remainder which multiple of t it is.
+// also records each remainder as a multiple of t, modulo n.
 static size_t inverse_modulo(size_t t, size_t n)
 {
     ptrdiff_t rest = (ptrdiff_t)n, next = (ptrdiff_t)(t % n);

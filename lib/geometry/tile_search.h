@@ -22,9 +22,9 @@ struct tile_engine {
     double (*size_cost)(const struct tile_problem *problem, size_t transform);
 };
 
-// Tries the size that the request names, or all sizes up to the longest that any axis needs, long
-// sizes in steps of a quarter. Sets a reason in *ret if the problem does not suit tiles. Of
-// equally cheap sizes the shortest is taken.
+// Tries the size that the request names; else all sizes up to the longest that any axis needs, long
+// sizes in steps of a quarter, or with size_cost the six that cost least, and more until one fits.
+// Sets a reason in *ret if the problem does not suit tiles. Of equal estimates the first one stays.
 void tile_search(const struct request *request, const struct tile_engine *engine,
                  struct estimate *ret);
 

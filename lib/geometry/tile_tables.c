@@ -30,16 +30,14 @@ size_t tile_tables_next_size(size_t n, bool sevens)
     return best;
 }
 
-// The fewest radices whose product is n = 2^a 3^b, or 5 or 7 times that: as many sixes as save a
-// pass, the other twos in eights. Larger radices come last, where passes need no twiddle factors.
-// Returns their number.
+// Radices whose product is n = 2^a 3^b, or 5 or 7 times that, in as few passes as possible: a six
+// for each pair of a 2 and a 3, the other twos in eights. Returns their number.
 static int tile_tables_factor(size_t n, unsigned char radix[TILE_MAX_PASSES])
 {
-    int a = 0, b = 0, sixes = 0, passes = 0;
+    int a = 0, b = 0, passes = 0;
     for (; n % 2 == 0; n /= 2) a++;
     for (; n % 3 == 0; n /= 3) b++;
-    for (int s = 1; s <= a && s <= b; s++)
-        if (b - s + s + (a - s + 2) / 3 <= b - sixes + sixes + (a - sixes + 2) / 3) sixes = s;
+    const int sixes = a < b ? a : b;
     for (int i = sixes; i < b; i++) radix[passes++] = 3;
     if (n > 1) radix[passes++] = (unsigned char)n;
     a -= sixes;

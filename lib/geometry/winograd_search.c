@@ -15,7 +15,7 @@ static const double DEFAULT_BUDGET = 2e-6 / 0x1p-24;
 static const size_t extents[] = {1, 4, 6, 8};
 enum { EXTENTS = sizeof extents / sizeof *extents, SPLITS = EXTENTS * EXTENTS };
 
-// winograd_split of a grid that is not split yet, *ret->grid.
+// winograd_split of a grid that is not split yet, ret->grid.
 static bool split_grid(int number, struct winograd_split *ret)
 {
     const size_t extent[WINOGRAD_AXES] = {extents[number / EXTENTS], extents[number % EXTENTS]};

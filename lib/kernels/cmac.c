@@ -226,7 +226,7 @@ void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t
             REST);
 }
 
-// Prefetches operands some reals further on, which may not exist, into the second cache, since they
+// Prefetches operands some reals further on, which may not exist, into the L2 cache, since they
 // are not needed soon.
 INLINE void cmac_prefetch(const REAL *x, size_t distance, size_t stride, size_t count)
 {

@@ -111,7 +111,7 @@ INLINE void conv_terms(const struct conv *call, const struct conv_operand *from,
         // The weights that follow, or those of this term. A number, for they may lie beyond the
         // array.
         if (fetch) __builtin_prefetch((const void *)((uintptr_t)w + w_ahead), 0, 2);
-        // Into the second cache: it will be a while. A number, for the line need not be one of the
+        // Into the L2 cache: it will be a while. A number, for the line need not be one of the
         // array's.
         if (fetch && ahead) {
             UNROLL

@@ -183,7 +183,7 @@ struct conv_prefetch {
 // k < channels <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t; overwrite:
 // y is overwritten by the sum. x is prefetched `ahead` bytes before its use; 0: x is in a cache.
 // Tolerance of the sum: 4 u sqrt(terms), relative L2. Also `count` lines of `prefetch` are fetched
-// into the second cache, one with each of the first terms, so that memory works while products are
+// into the L2 cache, one with each of the first terms, so that memory works while products are
 // summed; it moves on by them. prefetch may be NULL. past_caches: y is in no cache and is written
 // past them, with `overwrite`; its rows are aligned to CONV_BLOCK_BYTES. A fence must follow before
 // other threads read y.
@@ -200,7 +200,7 @@ typedef void conv_fn(const struct conv_operands *operands, struct conv_prefetch 
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
 // < terms; n is a multiple of a block. Each lane has its own sum; the lanes are added in a tree.
 // Tolerance of the sum: 4 u sqrt(n), relative L2. While the first terms are summed, the n scalars
-// from `ahead` on are prefetched into the second cache; they need not be memory. NULL: none.
+// from `ahead` on are prefetched into the L2 cache; they need not be memory. NULL: none.
 struct conv_weight_operands {
     void *w;
     const void *y, *x, *ahead;

@@ -113,7 +113,7 @@ INLINE void winograd_tile(enum matrix matrix, vec *y, const vec *x, size_t exten
     else winograd_taps_tile(y, x, extent, count);
 }
 
-// Into the second cache. A number, for the line need not be one of the array's.
+// Into the L2 cache. A number, for the line need not be one of the array's.
 INLINE void winograd_prefetch_line(const REAL *x, size_t ahead)
 {
     if (ahead) __builtin_prefetch((const void *)((uintptr_t)x + ahead * sizeof(REAL)), 0, 2);

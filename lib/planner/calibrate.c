@@ -50,7 +50,7 @@ static double time_run(run_fn *run, const struct bench *bench, double share)
     return times[(int)(share * (n - 1))];
 }
 
-// Shares of runs: where memory decides that others use too, the median counts, else the best.
+// The run that counts: the median where memory decides, which others use too, else the fastest.
 static const double BEST = 0, MEDIAN = 0.5;
 
 enum { TAPS = 64, TILE = 1024 };

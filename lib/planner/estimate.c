@@ -46,7 +46,7 @@ struct request estimate_request(const struct partita_plan *plan,
                             .filter_uses = options->filter_uses};
 }
 
-// Whether it is a problem of signal processing, not of layers.
+// Whether it is forward on a lone signal with adjacent outputs and taps (engine.layers).
 static bool is_signal(const struct partita_plan *plan)
 {
     const struct axis *axis = &plan->shape.axis[0];

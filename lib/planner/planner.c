@@ -16,7 +16,7 @@ static size_t engine_count(const struct partita_plan *plan)
     return n;
 }
 
-// The problem in words, without spaces to spare: the key of a remembered choice.
+// The problem as one short line: the key of a remembered choice.
 static void describe(const struct partita_plan *plan, const struct partita_options *options,
                      char *key, size_t size)
 {
@@ -49,7 +49,7 @@ static bool known_engine(const struct partita_plan *plan, const char *name)
     return false;
 }
 
-// One line: the reasons of the engines that were asked, each once for engines beside each other.
+// One line: the reasons of the engines that were asked. Neighbours with the same reason share it.
 static enum partita_status refuse(const struct partita_plan *plan, const char *forced)
 {
     char line[960] = "";
@@ -104,9 +104,8 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
     return false;
 }
 
-// As many threads as asked for, or as their workspace fits into the limit; estimate_engine saw that
-// one does. Asked when the plan is made: how much of it each thread needs for itself is settled by
-// then.
+// As many threads as were asked for, or as fit the limit of the workspace; estimate_engine has
+// checked that one does. It is called after plan_create, which settles what a thread needs.
 static int affordable_threads(const struct partita_plan *plan,
                               const struct partita_options *options)
 {

@@ -5,7 +5,7 @@
 
 size_t product_strip(const struct partita_plan *plan, size_t left)
 {
-    // Three vectors of 64 bytes and one leave few sums in flight, six of 32 bytes and two do not.
+    // Four vectors of 64 bytes are cut 2 + 2: one of 3 + 1 alone has too few sums in flight.
     const size_t lanes = CONV_BLOCK_BYTES / (plan->kernels->f64 ? sizeof(double) : sizeof(float));
     const bool pairs = plan->isa != CPU_AVX2 && left == (PRODUCT_STRIP_VECTORS + 1) * lanes;
     return pairs ? left / 2 : size_min(left, PRODUCT_STRIP_VECTORS * lanes);
@@ -62,7 +62,7 @@ static void strip_at(const struct run *run, size_t block, size_t first, size_t c
     const struct product_matrix *b = &product->b;
     const size_t left = product->columns - block * b->block;
     const size_t width = b->block ? size_min(b->block, left) : left;
-    // Registers of 64 bytes read a strip seldom enough to read it from the second cache.
+    // Registers of 64 bytes read a strip seldom enough to read it from the L2 cache.
     const bool wide = b->block || (product->next_b && product->plan->isa != CPU_AVX2);
     ret->block = block;
     ret->first = first;

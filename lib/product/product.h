@@ -4,7 +4,7 @@
 // Columns lie along the vectors, and rows are broadcast, CONV_CHANNELS at a time. Either may be
 // output channels or positions: packed operands lie in blocks of rows or of columns, term after
 // term. Terms are summed segment by segment. A strip of the columns of a segment stays in the
-// nearest cache while all rows read it. Source: Goto & van de Geijn, Anatomy of high-performance
+// L1 cache while all rows read it. Source: Goto & van de Geijn, Anatomy of high-performance
 // matrix multiplication (2008).
 #ifndef PARTITA_PRODUCT_H
 #define PARTITA_PRODUCT_H
@@ -31,7 +31,7 @@ struct product_matrix {
     const size_t *offset; // B: of each term, in place of `term`; NULL: none
 };
 
-// Rows of lines that are prefetched into the second cache while a product is computed, since they
+// Rows of lines that are prefetched into the L2 cache while a product is computed, since they
 // are needed after it: ranges, one after the other, in equal shares for each call of the kernel.
 struct product_prefetch {
     struct conv_prefetch range[PRODUCT_MAX_RANGES];

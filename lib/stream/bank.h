@@ -63,7 +63,7 @@ enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, doubl
 void bank_destroy(struct partita_bank *bank);
 
 // Errors of bank_open: PARTITA_ERR_STATE if no slot is free; PARTITA_ERR_DEVICE, and others of an
-// engine's bank_open_slot.
+// engine's bank.open_slot.
 enum partita_status bank_open(struct partita_bank *bank, const struct partita_filter *filter,
                               size_t *ret_slot);
 void bank_close(struct partita_bank *bank, size_t slot);

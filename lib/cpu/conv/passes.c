@@ -12,7 +12,7 @@ enum {
     MAX_PASSES = 1 << 16, // of backward data
     MAX_TAPS = 1 << 24,   // of one path
     COPIES_A_TAP = 35,    // that packing a tap takes as long as; measured
-    // Input channels whose taps, of a block of output channels, stay in the nearest cache.
+    // Input channels whose taps, of a block of output channels, stay in the L1 cache.
     CONV_PACK_CHANNELS = 16,
     MIN_SHARED_TAPS = 1 << 14, // of a pass: packed sooner than a second thread starts
 };

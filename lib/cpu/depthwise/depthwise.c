@@ -14,7 +14,7 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
         estimate_refuse(ret, "serves problems with as many groups as input channels");
         return;
     }
-    // A transform of one sample is none.
+    // request->transform 1 asks for sums without transforms.
     struct estimate direct = {0}, fft = {0}, rows;
     if (request->transform > 1) estimate_refuse(&direct, "sums tap by tap have no transform");
     else if (request->direction == PARTITA_BACKWARD_WEIGHT) {

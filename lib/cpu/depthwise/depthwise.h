@@ -42,9 +42,9 @@ static const struct {
     .rows_far_bytes = 8 << 20, // the same of outputs of sums along rows; measured
     .max_row = 256,            // samples of a row up to which sums along rows were measured
     // Sums along rows, in products: the cost of a product, since vectors of x straddle lines of the
-    // cache, and with a stride, where loads are the bound; the begin of a column of taps on 7 rows
-    // of a vector; the begin of a plane. Up to how many times its estimate direct sums with a
-    // stride take. Measured.
+    // cache, and with a stride, where loads are the bound; the start of a column of taps on 7 rows
+    // of a vector; the start of a plane. Direct sums with a stride take up to strided_direct times
+    // their estimate. Measured.
     .straddling = 1.05,
     .strided = 3,
     .column = 50,
@@ -52,7 +52,7 @@ static const struct {
     .strided_direct = 3,
     // Backward weight along rows, in products of vectors: a row of x takes one for each tap and
     // weight_vector beside them, all of it weight_strided times as long with a stride; in addition
-    // the begin of a tap and of a plane. Measured.
+    // the start of a tap and of a plane. Measured.
     .weight_vector = 6,
     .weight_strided = 2.2,
     .weight_tap = 13,
@@ -60,7 +60,7 @@ static const struct {
     // With AVX2 it does not pay for more taps along the rows, since registers are left for one
     // column of them alone. Derived.
     .weight_taps_avx2 = 3,
-    // Up to how many times its estimate backward weight of packed boxes takes; measured.
+    // Backward weight of packed boxes takes up to this many times its estimate; measured.
     .weight_direct = 1.4,
     // Sums of adjacent channels, in products: the cost of a product, where a sample is loaded once
     // for all taps of a row and where it is loaded for each, and the cost of an output beside them.
@@ -227,8 +227,7 @@ struct depthwise_call {
     const struct depthwise_sums *sums; // in the shared part, while they are reduced
 };
 
-// A variant for forward and backward data or for backward weight, which has no filter: the state of
-// a plan in an arena, its filter, and a call.
+// A variant: the state of a plan in an arena, its filter (none for backward weight), and a call.
 struct depthwise_method {
     build_fn *build;
     struct filter_bytes (*filter_bytes)(const struct partita_plan *plan);

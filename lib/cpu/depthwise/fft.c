@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cpu/depthwise by transforms: tile by tile (grid.h) the rows of a window are read side by side and
 // transformed, then column after column is transformed, multiplied by the filter's spectrum and
-// transformed back while it is in the nearest cache, then the rows of the results. No spectrum
+// transformed back while it is in the L1 cache, then the rows of the results. No spectrum
 // leaves the L2 cache. For the gradient of the taps the products of the spectra of x and gy are
 // summed over tiles and images, and transformed back once.
 #include <assert.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Passes along two axes for the variants of cpu/depthwise that need no lanes of planes: along rows
-// of single planes, and of adjacent channels.
+// Passes along two axes for the variants of cpu/depthwise that do not transpose planes into lanes:
+// rows.c and channels.c.
 #include <assert.h>
 #include <string.h>
 

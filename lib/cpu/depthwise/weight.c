@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Backward weight of cpu/depthwise tap by tap: forward's pass packed as there, and for each row of
-// gy one sum a tap (kernels->lanes_weight), lane by lane. A task is a lane group and a split of its
-// boxes and images, both chosen by shape alone; splits have sums of their own, which are added in a
-// tree at the end, and then those of the lanes of one channel.
+// Backward weight of cpu/depthwise tap by tap: inputs of forward's pass are packed as in direct.c,
+// and each row of gy adds to a sum for each tap (kernels->lanes_weight), lane by lane. A task is a
+// lane group and a split of its boxes and images, both chosen by shape alone; splits have sums of
+// their own, which are added in a tree at the end, and then those of the lanes of one channel.
 #include <assert.h>
 #include <string.h>
 

@@ -95,7 +95,7 @@ static void direct_weight_count_work(const struct conv_weight *weight, struct co
 }
 
 // Samples of gy, where they are, against the packed inputs of all taps. A few taps of inputs stay
-// in the nearest cache for all channels. Meanwhile the samples that are `ahead` bytes further are
+// in the L1 cache for all channels. Meanwhile the samples that are `ahead` bytes further are
 // fetched, one row of a rectangle with each block of taps; 0: none.
 static void direct_weight_sum(const struct conv_weight_call *call,
                               const struct conv_weight_task *task, const struct conv_planes *gy,

@@ -124,7 +124,7 @@ size_t gemm_worker_bytes(const struct conv_layout *layout);
 size_t gemm_sums_stride(const struct conv_layout *layout);
 
 // Whether the panels of a box are where they are: samples adjacent, channels a plane apart, whose
-// rows do not crowd a few sets of the second cache.
+// rows do not crowd a few sets of the L2 cache.
 bool gemm_layout_is_in_place(const struct conv_layout *layout);
 
 // Whether its sums are added up in the array of results: whole vectors, in rows a plane apart.

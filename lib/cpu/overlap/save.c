@@ -88,7 +88,7 @@ static void save_store_output(const struct partita_filter *filter, size_t channe
     if (!in_place) samples_copy(y, 1, samples, axis->stride, outputs->count, bytes);
 }
 
-// Of longer blocks, prefetched lines would leave the second cache again.
+// Of longer blocks, prefetched lines would leave the L2 cache again.
 enum { AHEAD_BYTES = 1 << 16 };
 
 // The spectrum of input c of a group, as overlap_transform. Lines of the first output channel that

@@ -157,7 +157,7 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
 }
 
 // Terms of a segment of a transposed product. The registers of AVX2 hold a quarter of the sums of a
-// panel, so that factors are read again and should be in the nearest cache.
+// panel, so that factors are read again and should be in the L1 cache.
 static size_t transposed_segment(const struct tiles_call *call)
 {
     const struct tiles *p = call->p;

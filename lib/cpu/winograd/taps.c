@@ -45,7 +45,7 @@ static void gather_inputs(const struct partita_plan *plan, char *ret, const stru
 }
 
 // ret[row][column][in][n]; channels beyond the last are zeros. Few inputs at once, whose taps stay
-// in the nearest cache until all of a line are copied.
+// in the L1 cache until all of a line are copied.
 static void gather_taps(const struct partita_plan *plan, char *ret, const struct taps_of *range)
 {
     enum { INPUTS = 32 };

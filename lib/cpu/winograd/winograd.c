@@ -18,7 +18,7 @@ static double transform_products(const struct winograd_transform *t)
     return (t->extent[0] > 1 ? first : 0) + (t->extent[1] > 1 ? second : 0);
 }
 
-// Samples that it moves through the nearest cache: read and written at each step.
+// Samples that it moves through the L1 cache: read and written at each step.
 static double transform_moves(const struct winograd_transform *t)
 {
     return (double)(t->from[0] * t->from[1] + t->to[0] * t->from[1] + t->to[0] * t->to[1]);

@@ -58,14 +58,14 @@ struct cuda_scope {
     const struct partita_plan *plan;
     struct cuda_context context;
     struct cuda_thread thread;
-    bool exchanged; // the mode of captures, which was `mode`
+    bool exchanged; // the capture mode was exchanged; it was `mode`
     enum cudaStreamCaptureMode mode;
 };
 
 // Makes the plan's device current for the calling thread until cuda_leave, which must follow
 // whatever was returned; work is queued on the thread's own stream. Scopes may be nested. Errors:
 // PARTITA_ERR_DEVICE, also if the device was lost earlier; PARTITA_ERR_NOMEM. A function that the
-// library calls enters if it calls the run-time, except bounded.run and filter.pack of an engine:
+// library calls enters if it calls the runtime, except bounded.run and filter.pack of an engine:
 // their callers have entered.
 //
 // cuda_enter_queue is for calls that only queue work, on the given queue; NULL: the same as

@@ -139,7 +139,7 @@ static enum partita_status make_twist(const struct partita_plan *plan, struct cu
     return status;
 }
 
-// The result of cuFFT as a result of the run-time.
+// The result of cuFFT as a result of the runtime.
 static enum partita_status cufft_status(const struct partita_plan *plan, int result,
                                         const char *call, int line)
 {

@@ -140,8 +140,8 @@ static bool reads_all_taps(const struct partita_plan *plan)
     return shape_trim(&shape).taps == shape.axis[0].span;
 }
 
-// Whether a filter holds more than the taps: gradients of taps have none, engines that read taps in
-// place keep them.
+// Whether a filter holds spectra: backward weight has no filter, and engines that read taps in
+// place keep only the taps.
 static bool has_spectra(const struct partita_plan *plan)
 {
     return plan->direction != PARTITA_BACKWARD_WEIGHT && !plan->choice.from_taps;
@@ -215,7 +215,7 @@ static enum partita_status make_micro_batch(struct partita_plan *plan,
     return status;
 }
 
-// Logs it when a call cannot have its memory, however little else is on the device.
+// Logs a line if a call needs more memory than the device has in all.
 static void log_too_large(const struct partita_plan *plan, const struct partita_plan *part)
 {
     const size_t of_part = step_bytes(part, BY_BATCH, part->shape.batch);
@@ -290,13 +290,13 @@ struct cuda_micro_batches cuda_micro_batches_of(const struct partita_plan *plan,
     return ret;
 }
 
-// As one of the plan's directions is split.
+// gy of the bias is split as a direction of the plan splits it.
 bool cuda_micro_batches_of_bias(const struct partita_plan *plan, struct cuda_micro_batches *ret,
                                 struct shape *ret_shape)
 {
     const struct partita_plan *const plans[] = {plan, plan->backward_weight, plan->backward_data};
     const struct shape *shape = &plan->shape;
-    if (shape->half) return false; // likewise
+    if (shape->half) return false; // sums of micro-batches are not rounded between them
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         if (!plans[i] || !plans[i]->micro_batch || dimension_of(plans[i]) == BY_TAPS) continue;
         const enum dimension by = dimension_of(plans[i]);

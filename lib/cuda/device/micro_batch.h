@@ -15,7 +15,7 @@ enum partita_status cuda_micro_batch_plan(struct partita_plan *plan, const struc
 void cuda_micro_batch_release(struct partita_plan *plan);
 
 // Rows of an array, and the range of each row that belongs to micro-batch i: `bytes` bytes from
-// first + i*hop on. Bytes before the row or from `end` on are zeros, which no output reads. Pitch
+// first + i*hop on. The range holds zeros for bytes before the row and from `end` on. Pitch
 // and hop 0: the same range for all micro-batches.
 struct cuda_row_ranges {
     size_t rows, pitch, end, bytes;
@@ -39,7 +39,7 @@ struct cuda_micro_batches cuda_micro_batches_of(const struct partita_plan *plan,
 bool cuda_micro_batches_of_bias(const struct partita_plan *plan, struct cuda_micro_batches *ret,
                                 struct shape *ret_shape);
 
-// Whether micro-batches split the taps, which are those of the call, or filter_taps.
+// Whether micro-batches split the taps, which are those of the call, or of its filter.
 bool cuda_micro_batches_of_taps(const struct partita_plan *plan);
 
 #endif

@@ -10,8 +10,8 @@
 #include "micro_batch.h"
 #include "staging.h"
 
-// One array of the caller's. Micro-batches alternate between two slots, which are one for data
-// of all of them; without slots they are where the caller has them.
+// One array of the caller's. Micro-batches alternate between two slots, which are the same memory
+// if all use the same data. Without slots the caller's array is used in place.
 struct array {
     struct cuda_row_ranges ranges;
     char *caller;
@@ -165,7 +165,7 @@ static enum partita_status leave_sums(const struct pipeline *p, void *to)
 static enum partita_status run_micro_batches(const struct pipeline *p, void *to)
 {
     enum partita_status status = PARTITA_OK;
-    // Slots are there when the thread's stream has come here, and free.
+    // When the thread's stream reaches this event, the slots are allocated and free.
     for (size_t i = 0; i < 2 && status == PARTITA_OK; i++)
         status = record_event(p, CUDA_COMPUTED, i, cudaStreamPerThread);
     if (status == PARTITA_OK) status = arrive(p, 0);
@@ -270,7 +270,7 @@ static void set_arrays(struct pipeline *p, const struct cuda_micro_batches *spli
                            .caller = split->from[i].rows ? (char *)operands->from[i] : NULL};
 }
 
-// Runs it where an array is away from the device. *ret_away: whether it did, or failed.
+// Runs the call by micro-batches if an array is not on the device. *ret_away: it did, or failed.
 static enum partita_status run_if_away(struct pipeline *p, void *to, bool *ret_away)
 {
     enum partita_status status = locate_arrays(p, ret_away);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A separate queue on a device (a CUDA stream), with a graph of kernels that is made once and
-// launched repeatedly, with other parameters each time.
+// launched again and again; banks change its parameters in between.
 #ifndef PARTITA_CUDA_QUEUE_H
 #define PARTITA_CUDA_QUEUE_H
 
@@ -21,9 +21,8 @@ struct cuda_queue {
 enum partita_status cuda_queue_open(const struct partita_plan *plan, struct cuda_queue *queue);
 void cuda_queue_close(const struct partita_plan *plan, struct cuda_queue *queue);
 
-// Makes the graph. `add` is called twice: first for kernels to be loaded (cuda_thread), which
-// neither a capture nor a change of a graph's parameters does, then with the graph to add its
-// nodes.
+// Makes the graph. The first call of `add` loads kernels (cuda_thread), because neither capturing
+// nor changing parameters loads them; the second adds the nodes to the graph.
 enum partita_status cuda_queue_make(const struct partita_plan *plan, struct cuda_queue *queue,
                                     enum partita_status (*add)(void *context, cudaGraph_t graph),
                                     void *context);

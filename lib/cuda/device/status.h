@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Results of CUDA calls. Every call of the run-time for a plan goes through CU();
+// Results of CUDA calls. Every call of the runtime for a plan goes through CU();
 // cuda_status is the only function that checks its result.
 #ifndef PARTITA_CUDA_STATUS_H
 #define PARTITA_CUDA_STATUS_H

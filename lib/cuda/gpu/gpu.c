@@ -78,7 +78,7 @@ static cudaError_t read_attributes(struct cuda_gpu *gpu)
     return cudaSuccess;
 }
 
-// Values of the driver's errors are those of the run-time's errors of the same names.
+// Values of the driver's errors are those of the runtime's errors of the same names.
 static cudaError_t find_function(const char *name, void **ret)
 {
     enum cudaDriverEntryPointQueryResult found;
@@ -181,7 +181,7 @@ void cuda_gpu_close(struct cuda_gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-// The context is never released: the run-time, too, holds it until the process ends.
+// The context is never released: the runtime, too, holds it until the process ends.
 static cudaError_t own_context(struct cuda_gpu *gpu, struct CUctx_st **ret)
 {
     *ret = atomic_load(&gpu->context);

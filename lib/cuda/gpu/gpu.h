@@ -54,7 +54,7 @@ struct cuda_gpu {
 struct cuda_gpu *cuda_gpu_open(int index, char *text, size_t size);
 void cuda_gpu_close(struct cuda_gpu *gpu);
 
-// The driver's current context is the thread's current device for every CUDA run-time in the
+// The driver's current context is the thread's current device for every CUDA runtime in the
 // process. Changing it makes no context, while cudaSetDevice makes one on the device that it sets.
 struct cuda_context {
     bool changed;            // the current context,
