@@ -115,6 +115,7 @@ def main(rank, folder):
     events = [order_of_events(ours) for ours in (True, False)]
     if rank == 0:
         torch.save({"losses": losses, "continued": continued, "events": events}, folder / "results.pt")
+    torch.distributed.barrier()  # a process that ended earlier would break the connection under the other one
     torch.distributed.destroy_process_group()
 
 
