@@ -121,9 +121,9 @@ void tile_search(const struct request *request, const struct tile_engine *engine
     const size_t n = list_sizes(max, grid.sevens, size);
     for (size_t i = 0; i < n; i++)
         cost[i] = engine->size_cost ? engine->size_cost(&problem, size[i]) : 0;
-    const size_t max_tried = engine->size_cost ? MAX_TRIED : n;
-    // Beyond max_tried until a size fits the workspace.
-    for (size_t tried = 0; tried < n && (tried < max_tried || !ret->applicable); tried++) {
+    // size_cost does not know which decisions fit a limited workspace.
+    const bool all = !engine->size_cost || request->workspace_limit < SIZE_MAX;
+    for (size_t tried = 0; tried < (all ? n : MAX_TRIED); tried++) {
         size_t next = 0;
         for (size_t i = 1; i < n; i++)
             if (cost[i] < cost[next]) next = i;

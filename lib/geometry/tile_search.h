@@ -23,7 +23,7 @@ struct tile_engine {
 };
 
 // Tries the size that the request names; else all sizes up to the longest that any axis needs, long
-// sizes in steps of a quarter, or with size_cost the six that cost least, and more until one fits.
+// sizes in steps of a quarter, or with size_cost and no limit of the workspace the six cheapest.
 // Sets a reason in *ret if the problem does not suit tiles. Of equal estimates the first one stays.
 void tile_search(const struct request *request, const struct tile_engine *engine,
                  struct estimate *ret);

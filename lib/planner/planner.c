@@ -146,6 +146,7 @@ static struct unbounded compare_unbounded(const struct partita_plan *plan,
     struct estimate any;
     if (!options->error_reach || options->engine) return (struct unbounded){0};
     const struct engine *engine = estimate_unbounded(plan, options, model, &any);
+    if (!engine) return (struct unbounded){0};
     const unsigned uses = options->filter_uses;
     const double times = estimate_cost(&plan->choice, uses) / estimate_cost(&any, uses);
     return (struct unbounded){times > 1 ? engine : NULL, times, estimate_reach(&any)};

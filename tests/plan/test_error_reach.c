@@ -235,6 +235,19 @@ static void price_is_explained(void **state)
         }
 }
 
+// Without the bound longer transforms exceed the error budget, and so does every engine.
+static void price_of_the_only_choice(void **state)
+{
+    (void)state;
+    const struct partita_problem problem = {STREAM(64), KERNEL(65536)};
+    const struct partita_options options = {.error_reach = 1024, .error_budget = 2.5e-7};
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_null(plan->unbounded.engine);
+    assert_true(plan->unbounded.times == 0);
+    partita_plan_destroy(plan);
+}
+
 static const struct reach_case signal_cases[] = {
     {NULL, 9, 1, false},
     {NULL, 300, 1, false},
@@ -280,5 +293,6 @@ int main(void)
     tests[n++] =
         named_test(measured_choices_are_kept_apart, NULL, "measured-choices-are-kept-apart");
     tests[n++] = named_test(price_is_explained, NULL, "price-is-explained");
+    tests[n++] = named_test(price_of_the_only_choice, NULL, "price-of-the-only-choice");
     return run_test_list(tests, n);
 }
