@@ -4,7 +4,7 @@
 # counts its tests. With --slow: the slow run instead, some hours on two cores: the fast suite with all instruction sets
 # and on the stand-in for a GPU, other seeds, the second compiler with the native transforms, FFTW's alone, all subjects
 # under the address sanitizer, fuzzers for 60 s each, a subproject, Debian packages, aarch64 under qemu, clusters of
-# Dask. If all pass, .ci/slow-run names the state that was tested; commit it (see .ci/run).
+# Dask. If all pass, .ci/stand-in names the sources of the CUDA module that were tested; commit it (see .ci/run).
 set -eu
 cd "$(dirname "$0")/.."
 case ${1-} in
