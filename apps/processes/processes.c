@@ -80,7 +80,7 @@ void processes_exchange(const struct processes *processes, const void *sent, siz
         MPI_Allgather(sent, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
 }
 
-// The numbers of items of all processes: where each begins, and their sum.
+// The numbers of items of all processes: where the items of each start, and their sum.
 static bool place_items(const int *counts, int *begins, size_t n, struct fault *fault)
 {
     int64_t sum = 0;

@@ -195,7 +195,7 @@ PARTITA_API size_t partita_plan_latency(const struct partita_plan *plan);
 struct partita_load {
     size_t frames;      // of the call: the problem's block
     double mean, worst; // seconds of such a call
-    size_t swap_delay;  // maximum number of input frames from the call after a swap to the begin of
+    size_t swap_delay;  // maximum number of input frames from the call after a swap to the start of
                         // the fade
 };
 

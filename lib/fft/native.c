@@ -16,7 +16,7 @@ static struct fft_steps clip(struct fft_steps steps, size_t from, size_t count)
     return (struct fft_steps){size_min(first, count), size_min(end, count)};
 }
 
-// The first child that has a step from `step` on; a child has `below`, the first one's begin after
+// The first child that has a step from `step` on; a child has `below`, the first one's start after
 // `before`.
 static size_t child_at(size_t step, size_t before, size_t below)
 {

@@ -97,7 +97,7 @@ INLINE void conv_terms(const struct conv *call, const struct conv_operand *from,
     const size_t step = call->operands->w_term, ahead = call->operands->ahead,
                  w_ahead = from->w_ahead;
     size_t lines = fetch && call->prefetch ? from->prefetch->count : 0;
-    // So that gcc adds an offset to x once, not to the array's begin and x's distance from it.
+    // So that gcc adds an offset to x once, not to the array's start and x's distance from it.
     const REAL *x = keep_address(from->x), *w = from->w;
     vec *sum = from->sum;
     NO_UNROLL

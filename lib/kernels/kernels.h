@@ -175,7 +175,7 @@ enum {
 struct conv_prefetch {
     uintptr_t at;       // the next line
     size_t left, lines; // lines that are left of this row; lines of the other rows
-    size_t skip;        // bytes from the end of a row to the begin of the next, modulo 2^64
+    size_t skip;        // bytes from the end of a row to the start of the next, modulo 2^64
     size_t count;       // lines that a call prefetches, at most its terms
 };
 

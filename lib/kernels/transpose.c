@@ -33,7 +33,7 @@ INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_s
 enum { MAX_NARROW = 7 };
 
 // Rows of x that are so near that a few vectors hold them all; returns how many were written. A row
-// must follow them, since vectors are read up to the next row's begin.
+// must follow them, since vectors are read up to the next row's start.
 INLINE size_t transpose_narrow(REAL *y, size_t y_stride, const REAL *x, size_t x_stride,
                                size_t rows, size_t n)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The last frames of every input of a stream, each stored twice so that windows never wrap. A
 // non-finite sample would spread over whole blocks in a transform, so it is stored as 0; the
-// outputs that depend on it are later set to NaN. Frames are counted from the begin of the stream.
+// outputs that depend on it are later set to NaN. Frames are counted from the start of the stream.
 #ifndef PARTITA_HISTORY_H
 #define PARTITA_HISTORY_H
 

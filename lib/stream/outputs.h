@@ -8,7 +8,7 @@
 #include "history.h"
 #include "paths.h"
 
-// The position of a stream that works in quanta of frames, from its begin. If calls consist of
+// The position of a stream that works in quanta of frames, from its start. If calls consist of
 // whole quanta, the work on a quantum precedes the writing of its outputs: while they are written
 // the quantum counts as complete, and the position is one quantum ahead of the frame that is
 // written.

@@ -12,7 +12,7 @@ enum { MAX_PATHS = 4, MAX_PARTS = 9, MAX_TILES = 13 };
 struct rows {
     size_t first, end, width, pitch;
     size_t tile;  // bytes
-    size_t bytes; // from the begin of the first row to the end of the last
+    size_t bytes; // from the start of the first row to the end of the last
     char *memory;
     struct fence fence;
 };

@@ -62,7 +62,7 @@ static bool fades_at(const struct compared *c, const struct rig_signal *a,
     return true;
 }
 
-// Checks that the run is `a` from frame `from` up to the begin of a fade to `b`, which is returned,
+// Checks that the run is `a` from frame `from` up to the start of a fade to `b`, which is returned,
 // and then as fades_at says. The first steps of a fade may be as small as rounding errors.
 static size_t check_fade(const struct compared *c, const struct rig_signal *a,
                          const struct rig_signal *b, size_t from, size_t end)

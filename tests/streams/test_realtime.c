@@ -58,12 +58,12 @@ static double seconds(void)
 }
 
 // Processes frames. A system call may wake the stream's threads, but only if 100 ms passed without
-// a step (stream.h): between this call's end and the begin of the one before, as either may have
+// a step (stream.h): between this call's end and the start of the one before, as either may have
 // been kept from running. Returns how many there were.
 static unsigned process(const struct stream_rig *rig, void **y, const void **x, size_t n,
                         bool strided)
 {
-    static double before; // begin of the last call
+    static double before; // start of the last call
     const double begin = seconds();
     watch_permit_wakes(1);
     watch_this_thread(true);

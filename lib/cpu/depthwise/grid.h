@@ -31,7 +31,7 @@ struct depthwise_grid {
 // The window of a tile along an axis.
 struct grid_window {
     size_t at, length; // outputs
-    ptrdiff_t first;   // sample of x at the window's begin
+    ptrdiff_t first;   // sample of x at the window's start
     size_t n;          // samples of the window that are in the transform
     size_t begin, end; // samples of the window that exist in x
 };

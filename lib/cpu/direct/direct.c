@@ -403,7 +403,7 @@ static void compute_outputs(struct partita_stream *stream, const struct frames *
     }
 }
 
-// Resampled outputs of one channel, the first of which has this position from the chunk's begin.
+// Resampled outputs of one channel, the first of which has this position from the chunk's start.
 static void resample_channel(const struct partita_stream *stream,
                              const struct partita_filter *filter, struct resampled from, char *y,
                              const size_t counts[2])

@@ -122,7 +122,7 @@ void resample_add(const struct partita_filter *filter, const struct resampled *f
 }
 
 // The sample at position 0 of a tile, for outputs whose first has the position `at`, counted from
-// the begin of the signal's branches: in place where all samples that they read are in the signal.
+// the start of the signal's branches: in place where all samples that they read are in the signal.
 static const char *tile_window(const struct direct_tile *tile, size_t at)
 {
     const struct shape *shape = &tile->filter->plan->shape;

@@ -41,7 +41,7 @@ static struct product_prefetch gemm_look_ahead(const struct conv_call *call,
     }
     const bool last = index + 1 >= conv_pass_boxes(pass) * layout->tasks;
     const struct conv_task next = conv_call_task(call, last ? index : index + 1);
-    // Sums in the results are written from the begin of their task on.
+    // Sums in the results are written from the start of their task on.
     const bool early = gemm_is_rows(pass) || gemm_layout_sums_in_place(layout);
     const struct conv_task *stored = early ? &next : task;
     const struct gemm_planes outputs = {.array = call->to,

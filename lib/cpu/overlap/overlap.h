@@ -16,7 +16,7 @@
 // first half.
 struct overlap_half {
     bool used, mirrored;
-    ptrdiff_t at; // index of the sample of x at the transform's begin
+    ptrdiff_t at; // index of the sample of x at the transform's start
     size_t first; // backward weight: index of the gradient's first sample
 };
 

@@ -112,7 +112,7 @@ struct timeline {
     double scale;          // seconds of the highest mark
 };
 
-// Seconds of the segments in a quantum, counted from any begin of the longest period.
+// Seconds of the segments in a quantum, counted from any start of the longest period.
 static double timeline_seconds(const struct timeline *line, size_t quantum)
 {
     double seconds = 0;

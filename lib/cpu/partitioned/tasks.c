@@ -32,7 +32,7 @@ void tasks_locate(const struct partita_stream *stream, size_t i)
     const uint64_t block = at.state->progress->block;
     assert(at.segment->n <= ring);
     at.state->slot = block % partition_slots(at.segment);
-    // Before the stream's begin the ring holds zeros.
+    // Before the stream's start the ring holds zeros.
     at.state->window = ((block + 1) * at.segment->hop + 2 * ring - at.segment->n) % ring;
 }
 

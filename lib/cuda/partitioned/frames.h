@@ -89,7 +89,7 @@ cudaError_t cuda_position_advance(const struct cuda_frame_layout *layout,
                                   const struct cuda_frame_memory *memory,
                                   const struct cuda_partition_target *target);
 
-// start: the begin of a stream; or with `keep` only the filter is replaced, and no swap is in
+// start: the start of a stream; or with `keep` only the filter is replaced, and no swap is in
 // progress. post: a filter that the stream shall swap to.
 cudaError_t cuda_position_start(const struct cuda_frame_layout *layout,
                                 const struct cuda_frame_memory *memory,

@@ -59,7 +59,7 @@ static enum partita_status take_stream_memory(struct partita_stream *stream)
     return PARTITA_OK;
 }
 
-// The stream's filter at its position, or with `keep` false at the begin.
+// The stream's filter at its position, or with `keep` false at the start.
 static enum partita_status start_stream(struct partita_stream *stream, bool keep)
 {
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
@@ -69,7 +69,7 @@ static enum partita_status start_stream(struct partita_stream *stream, bool keep
                                                 state->held->queue.stream));
 }
 
-// Silence from the begin on.
+// Silence from the start on.
 static enum partita_status clear_stream(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);

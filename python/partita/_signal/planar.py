@@ -28,7 +28,7 @@ def _fill(fillvalue, dtype):
 
 
 def _extended(x, windows, sizes, boundary, fill):
-    """The samples that the results depend on: for each axis those from the first window's begin to its end."""
+    """The samples that the results depend on: for each axis those from the first window's start to its end."""
     indices, outside = [], []
     for n, m, (first, count) in zip(x.shape, sizes, windows):
         i = np.arange(first - (m - 1), first + count)
