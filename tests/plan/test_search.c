@@ -280,9 +280,38 @@ static void partitions_are_those_of_the_search(void **state)
     assert_true(made > 50);
 }
 
+static unsigned trials;
+
+enum partita_status __real_filter_create(const struct partita_plan *plan, const void *taps,
+                                         const void *bias, struct partita_filter **ret_filter);
+enum partita_status __wrap_filter_create(const struct partita_plan *plan, const void *taps,
+                                         const void *bias, struct partita_filter **ret_filter)
+{
+    trials++; // planning makes a filter only to time an engine
+    return __real_filter_create(plan, taps, bias, ret_filter);
+}
+
+// A trial is shorter than its problem, but no engine may refuse it for that: engines for layers
+// serve a batch of signals, not one signal.
+static void trials_of_batches_are_timed(void **state)
+{
+    (void)state;
+    static const char *const engines[] = {"cpu/winograd", "cpu/tiles"};
+    const struct partita_problem problem = {LENGTH(5000), KERNEL(3), CHANNELS(16, 16), BATCH(32)};
+    struct partita_plan *plan;
+    for (size_t e = 0; e < sizeof engines / sizeof *engines; e++) {
+        const struct partita_options options = {.effort = PARTITA_MEASURE, .engine = engines[e]};
+        trials = 0;
+        assert_ok(partita_plan_create(&problem, &options, &plan));
+        if (!trials) fail_msg("%s was not timed", engines[e]);
+        partita_plan_destroy(plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        named_test(trials_of_batches_are_timed, NULL, "trials-of-batches-are-timed"),
         named_test(tile_searches_find_cheap_sizes, NULL, "tile-searches-find-cheap-sizes"),
         named_test(signal_searches_find_cheap_sizes, NULL, "signal-searches-find-cheap-sizes"),
         named_test(growth_is_that_of_the_matrices, NULL, "growth-is-that-of-the-matrices"),
