@@ -280,15 +280,16 @@ static void partitions_are_those_of_the_search(void **state)
     assert_true(made > 50);
 }
 
-static unsigned trials;
+static bool tried_for_layers; // an engine for layers
 
 enum partita_status __real_filter_create(const struct partita_plan *plan, const void *taps,
-                                         const void *bias, struct partita_filter **ret_filter);
+                                         void *workspace, struct partita_filter **ret_filter);
 enum partita_status __wrap_filter_create(const struct partita_plan *plan, const void *taps,
-                                         const void *bias, struct partita_filter **ret_filter)
+                                         void *workspace, struct partita_filter **ret_filter)
 {
-    trials++; // planning makes a filter only to time an engine
-    return __real_filter_create(plan, taps, bias, ret_filter);
+    // Planning makes a filter only to time an engine.
+    if (plan->direction == PARTITA_FORWARD && plan->engine->layers) tried_for_layers = true;
+    return __real_filter_create(plan, taps, workspace, ret_filter);
 }
 
 // A trial is shorter than its problem, but no engine may refuse it for that: engines for layers
@@ -296,16 +297,12 @@ enum partita_status __wrap_filter_create(const struct partita_plan *plan, const 
 static void trials_of_batches_are_timed(void **state)
 {
     (void)state;
-    static const char *const engines[] = {"cpu/winograd", "cpu/tiles"};
-    const struct partita_problem problem = {LENGTH(5000), KERNEL(3), CHANNELS(16, 16), BATCH(32)};
+    const struct partita_problem problem = {LENGTH(5000), KERNEL(31), BATCH(32)};
     struct partita_plan *plan;
-    for (size_t e = 0; e < sizeof engines / sizeof *engines; e++) {
-        const struct partita_options options = {.effort = PARTITA_MEASURE, .engine = engines[e]};
-        trials = 0;
-        assert_ok(partita_plan_create(&problem, &options, &plan));
-        if (!trials) fail_msg("%s was not timed", engines[e]);
-        partita_plan_destroy(plan);
-    }
+    assert_ok(
+        partita_plan_create(&problem, &(struct partita_options){.effort = PARTITA_MEASURE}, &plan));
+    partita_plan_destroy(plan);
+    assert_true(tried_for_layers);
 }
 
 int main(void)
