@@ -92,7 +92,7 @@ static bool accuracy_try_engine(const char *layer, const struct partita_plan *pl
     trial.engine = plan->engines[i];
     trial.state = NULL;
     const struct request request = estimate_request(&trial, &options, &model, trial.engine, tile);
-    bool ok = trial.engine->plan_create(&trial, &request) == PARTITA_OK &&
+    bool ok = plan_create_state(&trial, &request) == PARTITA_OK &&
               partita_filter_create(&trial, a->w, &filter) == PARTITA_OK;
     if (ok) {
         void *workspace = bench_allocate(plan_workspace(&trial));

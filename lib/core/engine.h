@@ -12,6 +12,7 @@
 #include "cost_model.h"
 #include "problem.h"
 
+struct arena;
 struct device;
 struct frames;
 struct partita_bank;
@@ -218,6 +219,11 @@ struct bank_ops {
     void (*process)(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing);
 };
 
+// Lays out a state in an arena. It is called twice, first without memory, and then returns the
+// state.
+typedef void *build_fn(const struct partita_plan *plan, const struct request *request,
+                       struct arena *arena);
+
 struct engine {
     const char *name;            // "cpu/overlap-save"
     const char *const *variants; // names after the colon, NULL-terminated; NULL: only one
@@ -230,10 +236,14 @@ struct engine {
                                  // outputs and taps it is asked only if the options name it
     // Fills *ret: the cheapest decision, or applicable = false and a reason. Allocates nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
-    // Builds plan->state for plan->choice, which is the estimate of the same request. The planner
-    // calls plan_destroy on failure too.
+    // The parts of plan_create_state, for plan->choice, which is the estimate of the same request:
+    // plan->state has `state_bytes` of zeros or is the arena that `build` lays out. plan_create
+    // completes it; plan_destroy releases the objects to which it refers, also if it is half-made.
+    // NULL: there is nothing to do.
+    size_t state_bytes;
+    build_fn *build;
     enum partita_status (*plan_create)(struct partita_plan *plan, const struct request *request);
-    void (*plan_destroy)(struct partita_plan *plan); // NULL: plan->state is one arena
+    void (*plan_destroy)(struct partita_plan *plan);
     void (*explain)(const struct partita_plan *plan, struct text *text); // details; NULL: none
     struct filter_ops filter;
     struct bounded_ops bounded;

@@ -66,25 +66,22 @@ struct partita_saved {
     bool filled;                // by a forward
 };
 
-// Releases the results of plan_create.
-static inline void plan_destroy_state(struct partita_plan *plan)
+// Makes plan->state of the plan's engine. The caller calls plan_destroy_state on failure too.
+static inline enum partita_status plan_create_state(struct partita_plan *plan,
+                                                    const struct request *request)
 {
-    if (plan->engine->plan_destroy) plan->engine->plan_destroy(plan);
-    else mem_release(&plan->allocator, plan->state);
+    const struct engine *engine = plan->engine;
+    struct arena arena = {.used = engine->state_bytes};
+    if (engine->build) engine->build(plan, request, &arena);
+    if (arena.used && !arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    plan->state = engine->build && arena.base ? engine->build(plan, request, &arena) : arena.base;
+    return engine->plan_create ? engine->plan_create(plan, request) : PARTITA_OK;
 }
 
-// Makes plan->state, one arena: `build` is called twice, first without memory, and returns the
-// state.
-typedef void *build_fn(const struct partita_plan *plan, const struct request *request,
-                       struct arena *arena);
-static inline enum partita_status plan_build(struct partita_plan *plan,
-                                             const struct request *request, build_fn *build)
+static inline void plan_destroy_state(struct partita_plan *plan)
 {
-    struct arena arena = {0};
-    build(plan, request, &arena);
-    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    plan->state = build(plan, request, &arena);
-    return PARTITA_OK;
+    if (plan->state && plan->engine->plan_destroy) plan->engine->plan_destroy(plan);
+    mem_release(&plan->allocator, plan->state);
 }
 
 // Bytes of workspace of one call.

@@ -157,7 +157,7 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     double seconds = -1;
     const struct request request =
         estimate_request(&trial, contest->options, contest->model, trial.engine, transform);
-    if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
+    if (plan_create_state(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
     plan_destroy_state(&trial);
     const double share = estimate_cost(&estimate, contest->options->filter_uses) - estimate.seconds;
     if (seconds >= 0 && seconds + share < contest->best) {

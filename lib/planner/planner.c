@@ -105,7 +105,7 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
 }
 
 // As many threads as were asked for, or as fit the limit of the workspace; estimate_engine has
-// checked that one does. It is called after plan_create, which settles what a thread needs.
+// checked that one does. It is called after plan_create_state, which settles what a thread needs.
 static int affordable_threads(const struct partita_plan *plan,
                               const struct partita_options *options)
 {
@@ -185,7 +185,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
         plan->threads = worthwhile_threads(plan->threads, choice.seconds);
     const struct request request =
         estimate_request(plan, options, &model, plan->engine, choice.transform);
-    const enum partita_status status = plan->engine->plan_create(plan, &request);
+    const enum partita_status status = plan_create_state(plan, &request);
     if (status == PARTITA_OK) plan->threads = affordable_threads(plan, options);
     if (status != PARTITA_OK || !plan->device->plan_begin) return status;
     return plan->device->plan_begin(plan, &request);

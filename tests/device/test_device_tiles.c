@@ -40,9 +40,9 @@ static bool remake(struct partita_plan *plan, size_t transform, size_t workspace
     plan->engine->estimate(&request, &estimate);
     if (!estimate.applicable) return false;
     assert_true(estimate.shared <= workspace);
-    plan->engine->plan_destroy(plan);
+    plan_destroy_state(plan);
     plan->choice = estimate;
-    assert_ok(plan->engine->plan_create(plan, &request));
+    assert_ok(plan_create_state(plan, &request));
     return true;
 }
 

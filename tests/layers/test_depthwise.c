@@ -35,7 +35,7 @@ static bool replan(struct partita_plan *plan, size_t transform)
     if (!estimate.applicable) return false;
     plan_destroy_state(plan);
     plan->choice = estimate;
-    assert_ok(plan->engine->plan_create(plan, &request));
+    assert_ok(plan_create_state(plan, &request));
     return true;
 }
 

@@ -310,7 +310,7 @@ static bool remake(struct partita_plan *plan, const struct tiles_params *params)
     estimate_store(&plan->choice, &made, sizeof made);
     plan->choice.shared = tiles_shared_bytes(&tiles, false);
     plan->choice.worker = tiles_worker_bytes(&tiles);
-    assert_ok(plan->engine->plan_create(plan, &request));
+    assert_ok(plan_create_state(plan, &request));
     return true;
 }
 

@@ -52,7 +52,7 @@ static bool impose(struct imposed *imposed, const struct partita_problem *proble
     plan->engine->estimate(&request, &plan->choice);
     if (!plan->choice.applicable) return false;
     assert_int_equal(plan->choice.transform, edge);
-    assert_ok(plan->engine->plan_create(plan, &request));
+    assert_ok(plan_create_state(plan, &request));
     imposed->filter.plan = plan;
     return true;
 }

@@ -23,11 +23,9 @@ static const struct {
 static enum partita_status blocks_plan_create(struct partita_plan *plan,
                                               const struct request *request)
 {
-    struct blocks *blocks = mem_allocate(&plan->allocator, sizeof *blocks);
+    struct blocks *blocks = plan->state;
     char reason[96];
     (void)request;
-    if (!blocks) return PARTITA_ERR_NOMEM;
-    plan->state = blocks;
     struct block_layout *layout = &blocks->layout;
     estimate_load(&plan->choice, layout, sizeof *layout);
     shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason);
@@ -48,9 +46,7 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
 
 static void blocks_plan_destroy(struct partita_plan *plan)
 {
-    struct blocks *blocks = plan->state;
-    if (blocks && blocks->fft) fft_destroy(blocks->fft);
-    mem_release(&plan->allocator, blocks);
+    fft_destroy(((struct blocks *)plan->state)->fft);
 }
 
 static enum partita_status blocks_run(const struct partita_plan *plan,
@@ -71,6 +67,7 @@ static void blocks_explain(const struct partita_plan *plan, struct text *text)
 const struct engine engine_blocks = {
     .name = "cpu/blocks",
     .estimate = blocks_estimate,
+    .state_bytes = sizeof(struct blocks),
     .plan_create = blocks_plan_create,
     .plan_destroy = blocks_plan_destroy,
     .explain = blocks_explain,

@@ -49,10 +49,10 @@ static const struct depthwise_method *method_of(const struct partita_plan *plan)
     return methods[plan->choice.variant][plan->direction == PARTITA_BACKWARD_WEIGHT];
 }
 
-static enum partita_status depthwise_plan_create(struct partita_plan *plan,
-                                                 const struct request *request)
+static void *depthwise_build(const struct partita_plan *plan, const struct request *request,
+                             struct arena *arena)
 {
-    return plan_build(plan, request, method_of(plan)->build);
+    return method_of(plan)->build(plan, request, arena);
 }
 
 static struct filter_bytes depthwise_filter_bytes(const struct partita_plan *plan)
@@ -103,7 +103,7 @@ const struct engine engine_depthwise = {
     .channels_last = true,
     .layers = true,
     .estimate = depthwise_estimate,
-    .plan_create = depthwise_plan_create,
+    .build = depthwise_build,
     .explain = depthwise_plan_explain,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .filter = {.bytes = depthwise_filter_bytes, .pack = depthwise_filter_pack},

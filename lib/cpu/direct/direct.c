@@ -124,14 +124,8 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
 static void *build_layer(const struct partita_plan *plan, const struct request *request,
                          struct arena *arena)
 {
+    if (plan->choice.variant != DIRECT_LAYER) return NULL;
     return conv_build(plan, request, &direct_layer_methods, arena);
-}
-
-static enum partita_status direct_plan_create(struct partita_plan *plan,
-                                              const struct request *request)
-{
-    if (plan->choice.variant != DIRECT_LAYER) return PARTITA_OK;
-    return plan_build(plan, request, build_layer);
 }
 
 static struct filter_bytes direct_filter_bytes(const struct partita_plan *plan)
@@ -484,7 +478,7 @@ const struct engine engine_direct = {
     .half = true,
     .channels_last = true,
     .estimate = direct_estimate,
-    .plan_create = direct_plan_create,
+    .build = build_layer,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .filter = {.bytes = direct_filter_bytes, .pack = direct_filter_pack},
     .bounded = {.run = direct_run},

@@ -252,12 +252,6 @@ static void *gemm_build(const struct partita_plan *plan, const struct request *r
     return conv_build(plan, request, &gemm_methods, arena);
 }
 
-static enum partita_status gemm_plan_create(struct partita_plan *plan,
-                                            const struct request *request)
-{
-    return plan_build(plan, request, gemm_build);
-}
-
 const struct engine engine_gemm = {
     .name = "cpu/gemm",
     .max_rank = PARTITA_MAX_RANK,
@@ -266,7 +260,7 @@ const struct engine engine_gemm = {
     .channels_last = true,
     .layers = true,
     .estimate = gemm_estimate,
-    .plan_create = gemm_plan_create,
+    .build = gemm_build,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .filter = {.bytes = conv_passes_filter_bytes, .pack = conv_passes_filter_pack},
     .bounded = {.run = conv_run},

@@ -189,6 +189,7 @@ static enum partita_status add_run(const struct partita_plan *plan,
 const struct engine engine_overlap_add = {
     .name = "cpu/overlap-add",
     .estimate = add_estimate,
+    .state_bytes = sizeof(struct overlap),
     .plan_create = overlap_plan_create,
     .plan_destroy = overlap_plan_destroy,
     .directions = PARTITA_FORWARD,

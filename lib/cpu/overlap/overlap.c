@@ -229,9 +229,7 @@ void overlap_search(const struct request *request, overlap_estimate_fn *estimate
 enum partita_status overlap_plan_create(struct partita_plan *plan, const struct request *request)
 {
     (void)request;
-    struct overlap *overlap = mem_allocate(&plan->allocator, sizeof *overlap);
-    if (!overlap) return PARTITA_ERR_NOMEM;
-    plan->state = overlap;
+    struct overlap *overlap = plan->state;
     overlap->shape = plan->shape;
     if (plan->direction == PARTITA_BACKWARD_DATA) shape_adjoint(&plan->shape, &overlap->shape);
     overlap->n = plan->choice.transform;
@@ -255,9 +253,7 @@ enum partita_status overlap_plan_create(struct partita_plan *plan, const struct 
 
 void overlap_plan_destroy(struct partita_plan *plan)
 {
-    struct overlap *overlap = plan->state;
-    if (overlap) fft_destroy(overlap->fft);
-    mem_release(&plan->allocator, overlap);
+    fft_destroy(overlap_of(plan)->fft);
 }
 
 // samples[n] = the causal taps of a path over the transform's gain, zero-padded; a real filter of a

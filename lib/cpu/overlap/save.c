@@ -265,6 +265,7 @@ static enum partita_status save_run(const struct partita_plan *plan,
 const struct engine engine_overlap_save = {
     .name = "cpu/overlap-save",
     .estimate = save_estimate,
+    .state_bytes = sizeof(struct overlap),
     .plan_create = save_plan_create,
     .plan_destroy = overlap_plan_destroy,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,

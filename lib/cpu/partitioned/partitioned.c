@@ -118,9 +118,7 @@ static void partitioned_estimate(const struct request *request, struct estimate 
 static enum partita_status partitioned_plan_create(struct partita_plan *plan,
                                                    const struct request *request)
 {
-    struct partitioned *partitioned = mem_allocate(&plan->allocator, sizeof *partitioned);
-    if (!partitioned) return PARTITA_ERR_NOMEM;
-    plan->state = partitioned;
+    struct partitioned *partitioned = plan->state;
     const struct signal_rates rates = cpu_signal_rates(request);
     const struct partition_device device = cpu_partition_device(request, &rates);
     struct partition_choice choice;
@@ -133,13 +131,11 @@ static enum partita_status partitioned_plan_create(struct partita_plan *plan,
 static void partitioned_plan_destroy(struct partita_plan *plan)
 {
     struct partitioned *partitioned = plan->state;
-    if (!partitioned) return;
     for (size_t i = 0; i < partitioned->layout.n_segments; i++) {
         fft_destroy(partitioned->work[i].fft);
         mem_release(&plan->allocator, partitioned->work[i].due);
     }
     mem_release(&plan->allocator, partitioned->quantum_seconds);
-    mem_release(&plan->allocator, partitioned);
 }
 
 // Saved states are restored only by plans with equal tasks, since a state says which are done.
@@ -172,6 +168,7 @@ static void partitioned_load(const struct partita_plan *plan, struct partita_loa
 const struct engine engine_partitioned = {
     .name = "cpu/partitioned",
     .estimate = partitioned_estimate,
+    .state_bytes = sizeof(struct partitioned),
     .plan_create = partitioned_plan_create,
     .plan_destroy = partitioned_plan_destroy,
     .explain = partitioned_explain,

@@ -32,12 +32,6 @@ static void *build_state(const struct partita_plan *plan, const struct request *
     return state;
 }
 
-static enum partita_status tiles_plan_create(struct partita_plan *plan,
-                                             const struct request *request)
-{
-    return plan_build(plan, request, build_state);
-}
-
 static void tiles_plan_explain(const struct partita_plan *plan, struct text *text)
 {
     static const char *const products[] = {[TILES_COMPLEX] = "complex products",
@@ -153,7 +147,7 @@ static enum partita_status tiles_cached_plan(const struct partita_plan *plan,
     ret_plan->choice.shared = tiles_shared_bytes(&tiles, true);
     ret_plan->choice.worker = tiles_worker_bytes(&tiles);
     estimate_store(&ret_plan->choice, &params, sizeof params);
-    return tiles_plan_create(ret_plan, &request);
+    return plan_create_state(ret_plan, &request);
 }
 
 const struct engine engine_tiles = {
@@ -162,7 +156,7 @@ const struct engine engine_tiles = {
     .channels_last = true,
     .layers = true,
     .estimate = tiles_estimate,
-    .plan_create = tiles_plan_create,
+    .build = build_state,
     .explain = tiles_plan_explain,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .filter = {.bytes = tiles_filter_bytes, .pack = tiles_filter_pack},

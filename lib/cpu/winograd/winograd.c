@@ -185,11 +185,11 @@ static void winograd_estimate(const struct request *request, struct estimate *re
     else winograd_search(request, try_split, ret);
 }
 
-static enum partita_status winograd_plan_create(struct partita_plan *plan,
-                                                const struct request *request)
+static void *winograd_build(const struct partita_plan *plan, const struct request *request,
+                            struct arena *arena)
 {
+    struct winograd *state = arena_take(arena, sizeof *state), layout;
     struct winograd_split split;
-    struct winograd layout;
     int number; // of the split
     estimate_load(&plan->choice, &number, sizeof number);
     const bool made = winograd_split(request, number, &split);
@@ -200,13 +200,11 @@ static enum partita_status winograd_plan_create(struct partita_plan *plan,
     size_t stride = layout.transposed ? layout.oc_block : layout.positions;
     if (layout.weight) stride = layout.strip;
     const size_t terms = layout.weight ? layout.positions : layout.chunk;
-    const size_t bytes = mem_round(sizeof layout);
-    plan->state = mem_allocate(&plan->allocator, size_add(bytes, terms * sizeof *layout.offset));
-    if (!plan->state) return PARTITA_ERR_NOMEM;
-    layout.offset = (size_t *)((char *)plan->state + bytes);
+    layout.offset = arena_take(arena, terms * sizeof *layout.offset);
+    if (!state) return NULL;
     for (size_t c = 0; c < terms; c++) layout.offset[c] = c * stride;
-    *(struct winograd *)plan->state = layout;
-    return PARTITA_OK;
+    *state = layout;
+    return state;
 }
 
 static enum partita_status winograd_run(const struct partita_plan *plan,
@@ -237,7 +235,7 @@ const struct engine engine_winograd = {
     .channels_last = true,
     .layers = true,
     .estimate = winograd_estimate,
-    .plan_create = winograd_plan_create,
+    .build = winograd_build,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .filter = {.bytes = winograd_filter_bytes, .pack = winograd_filter_pack},
     .bounded = {.run = winograd_run},

@@ -8,11 +8,9 @@
 static enum partita_status cuda_blocks_plan_create(struct partita_plan *plan,
                                                    const struct request *request)
 {
-    struct cuda_blocks *blocks = mem_allocate(&plan->allocator, sizeof *blocks);
+    struct cuda_blocks *blocks = plan->state;
     char reason[96];
     (void)request;
-    plan->state = blocks;
-    if (!blocks) return PARTITA_ERR_NOMEM;
     const bool forward =
         shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason);
     assert(forward); // as estimate saw
@@ -31,10 +29,7 @@ static enum partita_status cuda_blocks_plan_create(struct partita_plan *plan,
 
 static void cuda_blocks_plan_destroy(struct partita_plan *plan)
 {
-    struct cuda_blocks *blocks = plan->state;
-    if (!blocks) return;
-    cuda_fft_destroy(plan, &blocks->fft);
-    mem_release(&plan->allocator, blocks);
+    cuda_fft_destroy(plan, &((struct cuda_blocks *)plan->state)->fft);
 }
 
 static struct filter_bytes cuda_blocks_filter_bytes(const struct partita_plan *plan)
@@ -100,6 +95,7 @@ static void cuda_blocks_explain(const struct partita_plan *plan, struct text *te
 const struct engine cuda_blocks = {
     .name = "cuda/blocks",
     .estimate = cuda_blocks_estimate,
+    .state_bytes = sizeof(struct cuda_blocks),
     .plan_create = cuda_blocks_plan_create,
     .plan_destroy = cuda_blocks_plan_destroy,
     .explain = cuda_blocks_explain,

@@ -56,14 +56,6 @@ enum partita_status cuda_bounded_run(const struct partita_plan *plan,
                                      const struct partita_filter *filter,
                                      const struct operands *operands, void *workspace);
 
-// A plan_create of engines whose plans have no state.
-static inline enum partita_status cuda_plan_without_state(struct partita_plan *plan,
-                                                          const struct request *request)
-{
-    (void)plan, (void)request;
-    return PARTITA_OK;
-}
-
 // For engines: queues zeros for the whole result of a call on a plan.
 enum partita_status cuda_clear_result(const struct partita_plan *plan, void *to);
 // Queues bias (NULL: none) and activation of a whole result of sums; forward only.

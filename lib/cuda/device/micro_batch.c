@@ -210,7 +210,7 @@ static enum partita_status make_micro_batch(struct partita_plan *plan,
     smaller.transform = part->choice.transform;
     plan->micro_batch = part;
     const enum partita_status status =
-        served ? plan->engine->plan_create(part, &smaller) : PARTITA_ERR_UNSUPPORTED;
+        served ? plan_create_state(part, &smaller) : PARTITA_ERR_UNSUPPORTED;
     if (status != PARTITA_OK) cuda_micro_batch_release(plan);
     return status;
 }

@@ -311,7 +311,6 @@ const struct engine cuda_direct = {
     .max_rank = PARTITA_MAX_RANK,
     .real = true,
     .estimate = cuda_direct_estimate,
-    .plan_create = cuda_plan_without_state,
     .filter = {CUDA_FILTER_OPS(cuda_direct_filter_bytes, cuda_direct_filter_pack)},
     .bounded = {.run = cuda_direct_run},
 };

@@ -325,9 +325,7 @@ static enum partita_status cuda_gemm_plan_create(struct partita_plan *plan,
                                                  const struct request *request)
 {
     struct cuda_gemm_choice choice;
-    struct cuda_layer *layer = mem_allocate(&plan->allocator, sizeof *layer);
-    plan->state = layer;
-    if (!layer) return PARTITA_ERR_NOMEM;
+    struct cuda_layer *layer = plan->state;
     estimate_load(&plan->choice, &choice, sizeof choice);
     *layer = lay_out_gemm(request);
     cuda_layer_set(layer, &choice.layer);
@@ -397,6 +395,7 @@ const struct engine cuda_gemm = {
     .real = true,
     .half = true,
     .estimate = cuda_gemm_estimate,
+    .state_bytes = sizeof(struct cuda_layer),
     .plan_create = cuda_gemm_plan_create,
     .explain = cuda_gemm_plan_explain,
     .filter = {CUDA_FILTER_OPS(cuda_layer_filter_bytes, cuda_layer_filter_pack)},

@@ -206,9 +206,7 @@ static enum partita_status prepare_filtering(struct partita_plan *plan, struct o
 static enum partita_status cuda_overlap_plan_create(struct partita_plan *plan,
                                                     const struct request *request)
 {
-    struct overlap *overlap = mem_allocate(&plan->allocator, sizeof *overlap);
-    plan->state = overlap;
-    if (!overlap) return PARTITA_ERR_NOMEM;
+    struct overlap *overlap = plan->state;
     overlap_shape(request, &overlap->shape, plan->choice.reason, sizeof plan->choice.reason);
     return plan->direction == PARTITA_BACKWARD_WEIGHT
                ? cuda_gradient_create(plan, &overlap->gradient)
@@ -218,10 +216,8 @@ static enum partita_status cuda_overlap_plan_create(struct partita_plan *plan,
 static void cuda_overlap_plan_destroy(struct partita_plan *plan)
 {
     struct overlap *overlap = plan->state;
-    if (!overlap) return;
     cuda_fft_destroy(plan, &overlap->fft);
     cuda_fft_destroy(plan, &overlap->gradient.fft);
-    mem_release(&plan->allocator, overlap);
 }
 
 // Blocks of taps of a path.
@@ -305,6 +301,7 @@ const struct engine cuda_overlap_save = {
     .variants = save_variants,
     .directions = CUDA_ALL_DIRECTIONS,
     .estimate = cuda_overlap_save_estimate,
+    .state_bytes = sizeof(struct overlap),
     .plan_create = cuda_overlap_plan_create,
     .plan_destroy = cuda_overlap_plan_destroy,
     .filter = {CUDA_FILTER_OPS(cuda_overlap_filter_bytes, cuda_overlap_filter_pack)},
@@ -316,6 +313,7 @@ const struct engine cuda_overlap_add = {
     .variants = add_variants,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA,
     .estimate = cuda_overlap_add_estimate,
+    .state_bytes = sizeof(struct overlap),
     .plan_create = cuda_overlap_plan_create,
     .plan_destroy = cuda_overlap_plan_destroy,
     .filter = {CUDA_FILTER_OPS(cuda_overlap_filter_bytes, cuda_overlap_filter_pack)},

@@ -227,11 +227,8 @@ static void cuda_partitioned_estimate(const struct request *request, struct esti
 static enum partita_status cuda_partitioned_plan_create(struct partita_plan *plan,
                                                         const struct request *request)
 {
-    struct cuda_partitioned *partitioned = mem_allocate(&plan->allocator, sizeof *partitioned);
-    if (!partitioned) return PARTITA_ERR_NOMEM;
-    plan->state = partitioned;
+    struct cuda_partitioned *partitioned = plan->state;
     pthread_mutex_init(&partitioned->lock, NULL);
-    partitioned->idle = NULL;
     const struct signal_rates rates = cuda_partition_rates(request);
     const struct partition_device device = cuda_partition_device(request, &rates);
     struct partition_choice choice;
@@ -254,14 +251,12 @@ static void cuda_partitioned_plan_destroy(struct partita_plan *plan)
 {
     struct cuda_partitioned *partitioned = plan->state;
     struct cuda_scope scope;
-    if (!partitioned) return;
     cuda_enter(plan, &scope);
     for (struct cuda_stream_memory *idle; (idle = cuda_memory_take_idle(plan)) != NULL;)
         cuda_memory_close(plan, *idle);
     cuda_leave(&scope);
     pthread_mutex_destroy(&partitioned->lock);
     for (int i = 0; i < CUDA_MAX_SEGMENTS; i++) cuda_fft_destroy(plan, &partitioned->fft[i]);
-    mem_release(&plan->allocator, partitioned);
 }
 
 static void cuda_partitioned_load(const struct partita_plan *plan, struct partita_load *ret)
@@ -326,6 +321,7 @@ static uint64_t cuda_partitioned_key(const struct partita_plan *plan)
 const struct engine cuda_partitioned = {
     .name = "cuda/partitioned",
     .estimate = cuda_partitioned_estimate,
+    .state_bytes = sizeof(struct cuda_partitioned),
     .plan_create = cuda_partitioned_plan_create,
     .plan_destroy = cuda_partitioned_plan_destroy,
     .explain = cuda_partitioned_explain,

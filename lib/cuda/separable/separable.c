@@ -184,7 +184,6 @@ const struct engine cuda_separable = {
     .max_rank = 2,
     .real = true,
     .estimate = separable_estimate,
-    .plan_create = cuda_plan_without_state,
     .directions = CUDA_ALL_DIRECTIONS,
     .filter = {CUDA_FILTER_OPS(separable_filter_bytes, separable_filter_pack), .on_host = true},
     .bounded = {.run = separable_run},

@@ -76,9 +76,7 @@ static enum partita_status cuda_tiles_plan_create(struct partita_plan *plan,
                                                   const struct request *request)
 {
     struct cuda_tiles_choice choice;
-    struct tiles_plan *state = mem_allocate(&plan->allocator, sizeof *state);
-    plan->state = state;
-    if (!state) return PARTITA_ERR_NOMEM;
+    struct tiles_plan *state = plan->state;
     estimate_load(&plan->choice, &choice, sizeof choice);
     cuda_tiles_lay_out(request, &choice, &state->layout);
     return cuda_tiles_make_tables(plan, state);
@@ -88,11 +86,9 @@ static void cuda_tiles_plan_destroy(struct partita_plan *plan)
 {
     struct tiles_plan *state = plan->state;
     struct cuda_scope scope;
-    if (!state) return;
     cuda_enter(plan, &scope);
     cuda_release(plan, state->tables);
     cuda_leave(&scope);
-    mem_release(&plan->allocator, state);
 }
 
 static void cuda_tiles_plan_explain(const struct partita_plan *plan, struct text *text)
@@ -218,6 +214,7 @@ const struct engine cuda_tiles = {
     .directions = CUDA_ALL_DIRECTIONS,
     .max_rank = PARTITA_MAX_RANK,
     .estimate = cuda_tiles_estimate,
+    .state_bytes = sizeof(struct tiles_plan),
     .plan_create = cuda_tiles_plan_create,
     .plan_destroy = cuda_tiles_plan_destroy,
     .explain = cuda_tiles_plan_explain,

@@ -230,9 +230,7 @@ static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
 {
     struct cuda_winograd_choice choice;
     struct winograd_split split;
-    struct cuda_winograd *winograd = mem_allocate(&plan->allocator, sizeof *winograd);
-    plan->state = winograd;
-    if (!winograd) return PARTITA_ERR_NOMEM;
+    struct cuda_winograd *winograd = plan->state;
     estimate_load(&plan->choice, &choice, sizeof choice);
     const bool splits = winograd_split(request, choice.split, &split);
     assert(splits);
@@ -247,6 +245,7 @@ const struct engine cuda_winograd = {
     .max_rank = CUDA_WINOGRAD_AXES,
     .real = true,
     .estimate = cuda_winograd_estimate,
+    .state_bytes = sizeof(struct cuda_winograd),
     .plan_create = cuda_winograd_plan_create,
     .directions = CUDA_ALL_DIRECTIONS,
     .filter = {CUDA_FILTER_OPS(cuda_layer_filter_bytes, cuda_layer_filter_pack)},
