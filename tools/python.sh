@@ -40,6 +40,6 @@ pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text(sys.argv[1] 
 
 report=$folder/report.xml status=0
 rm -f "$report"
-"$folder/bin/python" -m pytest -q --junit-xml "$report" "$@" python/tests || status=$?
+"$folder/bin/python" -m pytest -q -n 2 --dist loadfile --junit-xml "$report" "$@" python/tests || status=$?
 python3 tools/count_tests.py "$report" || status=1
 exit "$status"

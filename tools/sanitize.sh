@@ -31,8 +31,8 @@ thread)
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1
     # What runs in parallel is the library: the program has one thread, and the sanitizer holds back the signals that
     # its tests send. The tests of time limits look for gcc's macro to leave themselves out.
-    TEST_ARGS='threads threads-fftw threads_stream idle bank-avx512 engines-avx512 convolve-avx512 stream-avx512 swap-avx512'
-    export TEST_ARGS="$TEST_ARGS alloc planner wisdom live-units live-chain lv2 lv2_changes"
+    TEST_NAMES='threads threads-fftw threads_stream idle bank-avx512 engines-avx512 convolve-avx512 stream-avx512 swap-avx512'
+    export TEST_NAMES="$TEST_NAMES alloc planner wisdom live-units live-chain lv2 lv2_changes"
     exec tools/suite.sh build-ci/thread fast -Db_sanitize=thread -Dbuildtype=debugoptimized -Db_lundef=false \
         -Dbench=false -Dwerror=true -Dcuda=disabled -Dc_args=-D__SANITIZE_THREAD__
     ;;
