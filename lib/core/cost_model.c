@@ -45,6 +45,56 @@ static size_t last_cache(void)
     return known;
 }
 
+// Relative to measured rates: the kernels of layers have the same vectors, caches and memory. The
+// figures are those of the layers of docs/bench with AVX-512 and AVX2.
+void work_derive(struct work *rates, enum cpu_isa isa)
+{
+    rates->row = 64 * rates->copy;
+    rates->gather = 20 * rates->copy;
+    rates->pack = 8 * rates->copy;
+    rates->product = (isa == CPU_AVX2 ? 1.8 : 1) * rates->fma;
+    rates->two_loads = 3 * rates->fma;
+    rates->reduction = 0.05 * rates->call;
+    rates->sum = 3 * rates->copy;
+    rates->task = 0.4 * rates->call;
+    rates->block = 6 * rates->call;
+    rates->lanes = 10 * rates->copy;
+    rates->operation = 0.8 * rates->fma;
+    rates->minimal = 0.35 * rates->fma;
+    rates->minimal_copy = 0.35 * rates->copy;
+}
+
+void work_add(struct work *to, const struct work *more, double times)
+{
+    double *sum = (double *)to;
+    const double *counts = (const double *)more;
+    for (size_t i = 0; i < sizeof *to / sizeof *sum; i++) sum[i] += times * counts[i];
+}
+
+void work_move(struct work *to, const struct cost_model *model, double scalars, double bytes)
+{
+    const double near = (double)model->cache_bytes;
+    // A last cache of hundreds of MiB is several, of other cores.
+    const double shared = 0.6 * fmin((double)model->shared_bytes, 32 * near);
+    double far = 0; // share of the distance from a core's cache to memory; measured
+    if (bytes > shared) far = 1;
+    else if (bytes > near) far = 0.05 + 0.35 * (bytes - near) / (shared - near);
+    to->copy += (1 - far) * scalars;
+    to->copy_far += far * scalars;
+}
+
+double work_seconds(const struct work *work, const struct cost_rates *costs)
+{
+    const double *counts = (const double *)work, *rates = (const double *)&costs->work;
+    enum { KINDS = sizeof *work / sizeof *counts };
+    double even = 0, odd = 0; // two sums wait less for one another
+    for (size_t i = 0; i + 1 < KINDS; i += 2) {
+        even += counts[i] * rates[i];
+        odd += counts[i + 1] * rates[i + 1];
+    }
+    return even + odd + (KINDS % 2 ? counts[KINDS - 1] * rates[KINDS - 1] : 0);
+}
+
 void cost_model_default(struct cost_model *ret, enum cpu_isa isa)
 {
     const double narrow[] = {[CPU_C] = 6, [CPU_NEON] = 2.5, [CPU_AVX2] = 1.2, [CPU_AVX512] = 1};
@@ -53,16 +103,17 @@ void cost_model_default(struct cost_model *ret, enum cpu_isa isa)
         const double wide = 1e-9 * (f64 ? 2 : 1);
         const double slow = narrow[isa] * wide;
         struct cost_rates *costs = &ret->costs[f64];
-        costs->fma = 0.017 * slow;
-        costs->fir_call = 50e-9;
+        costs->work = (struct work){.fma = 0.017 * slow,
+                                    .call = 50e-9,
+                                    .copy = 0.073 * wide,
+                                    .copy_far = 0.4 * wide,
+                                    .fetch = 0.12 * wide};
+        work_derive(&costs->work, isa);
         costs->cmac_cached = 0.2 * slow;
         costs->cmac_far = 0.5 * wide;
         for (int i = 0; i < COST_DISTANCES * 3; i++)
             costs->product[i / 3][i % 3] =
                 fmax(product[i / 3][i % 3] * wide, product[COST_NEAR][2] * slow);
-        costs->fetch = 0.12 * wide;
-        costs->copy = 0.073 * wide;
-        costs->copy_far = 0.4 * wide;
         for (int i = 0; i < COST_FFT_SIZES; i++) {
             costs->fft[0][i] = fft_real[i] * slow;
             costs->fft[1][i] = fft_complex[i] * slow;
@@ -88,7 +139,8 @@ double cost_model_fft(const struct cost_model *model, bool f64, bool complex, si
     // back.
     const double beyond = octave - (COST_FFT_SIZES - 1);
     const int scalars = complex ? 2 : 1;
-    const double passes = beyond > 0 ? 2 * scalars * model->costs[f64].copy_far * beyond / 3 : 0;
+    const double passes =
+        beyond > 0 ? 2 * scalars * model->costs[f64].work.copy_far * beyond / 3 : 0;
     const int below = octave < COST_FFT_SIZES - 2 ? (int)octave : COST_FFT_SIZES - 2;
     return (cost[below] + (cost[below + 1] - cost[below]) * (octave - below) + passes) * (double)n;
 }

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "device.h"
 #include "engine.h"
+#include "ledger.h"
 
 struct kernels;
 
@@ -139,40 +140,6 @@ static inline bool request_allows(const struct request *request, int variant)
     const struct estimate *other = request->compatible_with;
     return (request->variant == ANY_VARIANT || request->variant == variant) &&
            (!other || other->variant == variant);
-}
-
-// Seconds of preparing a filter of so many scalars in memory, each of which costs as much as this
-// number of copies.
-static inline double filter_seconds(const struct request *request, double scalars, double copies)
-{
-    return scalars * copies * request->model->costs[request->shape->f64].copy;
-}
-
-// Seconds of moving a bounded signal and its result through memory; 0 if they fit the cache.
-static inline double memory_seconds(const struct cost_model *model, const struct shape *shape)
-{
-    const size_t inputs = shape->in_channels * shape_inputs(shape);
-    const size_t outputs = shape->out_channels * shape_outputs(shape);
-    const size_t scalars = shape->batch * (inputs + outputs) * (shape->complex_signal ? 2 : 1);
-    if (scalars * shape->scalar_bytes <= model->cache_bytes) return 0;
-    return (double)scalars / 2 * model->costs[shape->f64].copy_far;
-}
-
-// Whether the filter and the workspace serve one call: a lone signal is convolved once, unless the
-// options say that its filter is used more often.
-static inline bool request_used_once(const struct request *request, const struct shape *shape)
-{
-    return shape_lone(shape) && request->filter_uses <= 1;
-}
-
-// Seconds of clearing and fetching newly allocated memory for one call; 0 if there are more, and if
-// the memory fits the cache.
-static inline double fresh_seconds(const struct request *request, const struct shape *shape,
-                                   size_t bytes)
-{
-    const struct cost_model *model = request->model;
-    if (!request_used_once(request, shape) || bytes <= model->cache_bytes) return 0;
-    return (double)bytes / (double)shape->scalar_bytes * model->costs[shape->f64].copy_far;
 }
 
 #endif

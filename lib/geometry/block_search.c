@@ -77,7 +77,7 @@ static bool add_costs(const struct block_device *device, double transforms, doub
     const struct signal_rates *rates = device->rates;
     const struct shape *shape = device->request->shape;
     const bool far = size_add(layout->filter, layout->shared) > rates->shared_bytes;
-    const double copy = far ? rates->copy_far : rates->copy;
+    const double copy = far ? rates->work.copy_far : rates->work.copy;
     const double move = moves * (double)layout->n * (shape->complex_signal ? 2 : 1) * copy;
     const double multiply = products * rates->product[COST_FAR][2];
     const double launches = device->launches * chunk_count(device->request, layout);
@@ -184,7 +184,7 @@ static bool layout_imposed(const struct block_device *device, size_t n, struct b
     if (!n) {
         const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
         const double sums = pairs * products * (double)(layout->tap_block * layout->hop);
-        layout->seconds += sums * device->rates->multiply_add;
+        layout->seconds += sums * device->rates->work.fma;
         layout->flops = 2 * sums;
         return true;
     }

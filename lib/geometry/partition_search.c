@@ -200,7 +200,7 @@ static double transforms_seconds(const struct search *search,
     const double channels = (double)(search->shape->in_channels + search->shape->out_channels);
     const double scalars = (double)(segment->n * (search->shape->complex_signal ? 2 : 1));
     // Inputs are fetched; half of the outputs is written.
-    const double moved = scalars * (rates->copy / 4 + rates->fetch);
+    const double moved = scalars * (rates->work.copy / 4 + rates->work.fetch);
     const double seconds = rates->transforms(rates, segment->n, channels) +
                            channels * (moved + 4 * search->device->task);
     return seconds / (double)segment->hop;
@@ -225,8 +225,8 @@ static double head_seconds(const struct search *search, size_t head)
     const struct partition_device *device = search->device;
     const size_t call = size_min(shape->block, search->quantum);
     const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
-    const double sum = (double)head * products * device->rates->multiply_add;
-    const double path = sum + (head ? device->rates->direct_call / (double)call : 0);
+    const double sum = (double)head * products * device->rates->work.fma;
+    const double path = sum + (head ? device->rates->work.call / (double)call : 0);
     return (double)shape_path_count(shape) * path + device->call / (double)call +
            device->quantum / (double)search->quantum + device->frame;
 }

@@ -15,11 +15,7 @@ struct signal_rates {
     // One complex product of a bin that is added to a sum, by the location of the operands and by
     // whether 1, 2 or 4 sums share one read of the filter.
     double product[COST_DISTANCES][3];
-    double multiply_add; // of reals, in a direct sum
-    double direct_call;  // fixed cost of a call of a direct sum, per path
-    double copy;         // one scalar moved within fast memory,
-    double copy_far;     // between fast and slow memory,
-    double fetch;        // and read by a transform from outside the fast memory of a core
+    struct work work;    // the caches are fast memory
     double launch;       // queueing a kernel
     size_t fast_bytes;   // fast memory of one core
     size_t shared_bytes; // fast memory that all cores share

@@ -13,6 +13,15 @@
 static const double BUTTERFLY_FLOPS[TILE_MAX_RADIX + 1] = {
     [2] = 4, [3] = 16, [4] = 16, [5] = 48, [6] = 44, [7] = 96, [8] = 56};
 
+static bool is_size(size_t n, bool sevens)
+{
+    n >>= __builtin_ctzll(n);
+    if (sevens && n % 5 == 0) n /= 5;
+    else if (sevens && n % 7 == 0) n /= 7;
+    while (n % 3 == 0) n /= 3;
+    return n == 1;
+}
+
 // The least first * 2^i that is at least n.
 static size_t double_up_to(size_t first, size_t n)
 {
@@ -24,6 +33,7 @@ size_t tile_tables_next_size(size_t n, bool sevens)
 {
     static const size_t odd[] = {1, 5, 7};
     size_t best = SIZE_MAX;
+    if (is_size(n, sevens)) return n;
     for (size_t i = 0; i < (sevens ? 3 : 1); i++)
         for (size_t three = odd[i]; three < 3 * n; three *= 3)
             best = size_min(best, double_up_to(three, n));

@@ -162,18 +162,18 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa isa
                           .b = memory + BYTES,
                           .c = memory + 2 * BYTES};
     bench.n = 1;
-    costs->fir_call = time_run(run_fir, &bench, BEST) / 16;
+    costs->work.call = time_run(run_fir, &bench, BEST) / 16;
     bench.n = TILE;
-    costs->fma = time_run(run_fir, &bench, BEST) / (16.0 * TILE * TAPS);
+    costs->work.fma = time_run(run_fir, &bench, BEST) / (16.0 * TILE * TAPS);
     bench.n = 1024;
     costs->cmac_cached = time_run(run_cmac, &bench, BEST) / (double)(bench.n * lanes);
     bench.n = 2 * FAR / (SPECTRUM_LINE_BYTES);
     costs->cmac_far = time_run(run_cmac, &bench, MEDIAN) / (double)(bench.n * lanes);
     measure_products(costs, &bench);
     bench.n = 1 << 15;
-    costs->copy = time_run(run_copy, &bench, BEST) / (double)bench.n * (f64 ? 2 : 1);
+    costs->work.copy = time_run(run_copy, &bench, BEST) / (double)bench.n * (f64 ? 2 : 1);
     bench.n = BYTES / 4 - 2;
-    costs->copy_far = time_run(run_copy, &bench, BEST) / (double)bench.n * (f64 ? 2 : 1);
+    costs->work.copy_far = time_run(run_copy, &bench, BEST) / (double)bench.n * (f64 ? 2 : 1);
     mem_release(&plain, memory);
     return true;
 }
@@ -182,7 +182,7 @@ static bool measure_fetch(struct cost_rates *costs, bool f64, enum cpu_isa isa)
 {
     const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, isa);
     const double far = fft_cost(run_edge, (size_t)1 << 18, f64, false, isa);
-    costs->fetch = far > near ? far - near : near / 8; // a saved model holds positive costs
+    costs->work.fetch = far > near ? far - near : near / 8; // a saved model holds positive costs
     return near > 0 && far > 0;
 }
 
@@ -211,6 +211,7 @@ enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa is
         if (!measure_kernels(costs, f64, isa) || !measure_fetch(costs, f64, isa) ||
             !measure_transforms(costs, f64, isa))
             return PARTITA_ERR_NOMEM;
+        work_derive(&costs->work, isa);
     }
     *ret = model;
     return PARTITA_OK;

@@ -18,7 +18,7 @@
 #include "base/thread.h"
 #include "fft/fft.h"
 
-#define HEADER "partita wisdom 3"
+#define HEADER "partita wisdom 4"
 
 enum { KEY_SIZE = 224, MAX_FILE = 1 << 24 };
 

@@ -224,9 +224,9 @@ static void other_contents_are_refused(void **state)
     struct partita_wisdom *wisdom = filled_store();
     struct content good = read_all(path), same = with_checksum(good.text, body_length(&good));
     assert_string_equal(good.text, same.text); // the checksum is the library's
-    refuse_edited(wisdom, &good, "partita wisdom 3\n", "partita wisdom 2\n");
-    refuse_edited(wisdom, &good, "partita wisdom 3\n", "partita wisdom 30\n");
-    refuse_edited(wisdom, &good, "partita wisdom 3\n", "");
+    refuse_edited(wisdom, &good, "partita wisdom 4\n", "partita wisdom 3\n");
+    refuse_edited(wisdom, &good, "partita wisdom 4\n", "partita wisdom 40\n");
+    refuse_edited(wisdom, &good, "partita wisdom 4\n", "");
     refuse_edited(wisdom, &good, "\nhost ", "\nhost another ");
     refuse_edited(wisdom, &good, "\nhost ", "\nguest ");
     refuse_edited(wisdom, &good, "\ncosts ", "\ncosts nan ");

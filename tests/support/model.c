@@ -9,13 +9,15 @@
 
 #include "support/test.h"
 
-enum { MAX_TEXT = 1 << 20, FFT_COSTS = 32 };
+enum { MAX_TEXT = 1 << 20, KERNELS = 13, FFT_COSTS = 32 };
 
-// Writes the line of one precision in the order of the file: fma, fir_call, cmac_cached, cmac_far,
-// fetch, copy, copy_far, product by distance, transforms.
+// Writes the line of one precision in the order of the file: fma, call, copy, copy_far, fetch,
+// kernels of layers, cmac_cached, cmac_far, product by distance, transforms.
 static size_t costs_line(char *text, size_t capacity, const double product[3])
 {
-    size_t n = (size_t)snprintf(text, capacity, "costs 2e-11 5e-8 2e-10 5e-10 1e-10 1e-10 4e-10");
+    size_t n = (size_t)snprintf(text, capacity, "costs 2e-11 5e-8 1e-10 4e-10 1e-10");
+    for (int i = 0; i < KERNELS; i++) n += (size_t)snprintf(text + n, capacity - n, " 1e-9");
+    n += (size_t)snprintf(text + n, capacity - n, " 2e-10 5e-10");
     for (int i = 0; i < 9; i++)
         n += (size_t)snprintf(text + n, capacity - n, " %.6e", product[i % 3] * 1e-9);
     for (int i = 0; i < FFT_COSTS; i++) n += (size_t)snprintf(text + n, capacity - n, " 1e-9");

@@ -6,10 +6,7 @@
 #include "blocks.h"
 #include "cpu/conv/signal_rates.h"
 
-enum {
-    MAX_WINDOW = 1 << 20,
-    COPIES_A_SCALAR = 8, // that preparing a scalar of a filter takes as long as; measured
-};
+enum { MAX_WINDOW = 1 << 20 };
 
 // Lines of a spectrum at most, whatever the provider.
 static size_t spectrum_lines(const struct shape *shape, size_t n)
@@ -125,8 +122,8 @@ void blocks_estimate(const struct request *request, struct estimate *ret)
     // The time to prepare a filter for one call is in `seconds`.
     const bool kept = !request_used_once(request, request->shape) &&
                       request->direction != PARTITA_BACKWARD_WEIGHT;
-    const double byte =
-        kept ? filter_seconds(request, 1 / (double)shape.scalar_bytes, COPIES_A_SCALAR) : 0;
+    const double pack = request->model->costs[shape.f64].work.pack;
+    const double byte = kept ? pack / (double)shape.scalar_bytes : 0;
     const double share = request->filter_uses ? byte / request->filter_uses : 0;
     if (!blocks_search(&forward, share, &layout, ret->reason, sizeof ret->reason)) return;
     block_estimate(&forward, &layout, ret);

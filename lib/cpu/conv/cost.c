@@ -5,7 +5,6 @@
 
 // Shared by direct sums and matrix products; decisions 12 and 17.
 enum {
-    ROW_SAMPLES = 64,  // moves of a sample that a packed row costs besides its own; measured
     MIN_SUMS = 4,      // sums in flight that keep a unit of multiply-adds busy: its latency
     MAX_SEGMENT = 512, // terms summed before a sum is rounded into memory
 };
@@ -45,13 +44,14 @@ void conv_cost_estimate(const struct request *request, double terms, const struc
                         struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const struct ledger ledger = {
+        .work = {.fma = work->sums, .copy = work->moved, .row = work->rows},
+        .filter = {.gather = work->taps},
+        .waits = work->waits};
     ret->applicable = true;
     ret->flops = 2 * (double)shape->batch * (double)shape->out_channels *
                  (double)shape_outputs(shape) * (double)shape->group_in * (double)shape_taps(shape);
-    ret->seconds = work->sums * costs->fma + (work->moved + ROW_SAMPLES * work->rows) * costs->copy;
-    const double memory = memory_seconds(request->model, shape);
-    ret->seconds = work->waits ? ret->seconds + memory : fmax(ret->seconds, memory);
+    ledger_price(request, &ledger, ret);
     ret->error = conv_cost_error(shape, terms, fmin(terms, MAX_SEGMENT));
     if (shape->half) ret->error += shape->signal == PARTITA_F16 ? 0x1p-11 : 0x1p-8;
 }

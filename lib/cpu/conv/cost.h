@@ -11,6 +11,7 @@ struct conv_work {
     double sums;  // multiply-adds of scalars, or loads that take as long
     double moved; // samples
     double rows;  // in which these samples are packed
+    double taps;  // that a filter packs
     size_t hop;   // outputs of a box, for explain
     bool waits;   // for memory before and after its sums, not during them
 };

@@ -11,7 +11,6 @@
 enum {
     MAX_PASSES = 1 << 16, // of backward data
     MAX_TAPS = 1 << 24,   // of one path
-    COPIES_A_TAP = 35,    // that packing a tap takes as long as; measured
     // Input channels whose taps, of a block of output channels, stay in the L1 cache.
     CONV_PACK_CHANNELS = 16,
     MIN_SHARED_TAPS = 1 << 14, // of a pass: packed sooner than a second thread starts
@@ -73,9 +72,9 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
     }
     const bool forward = request->direction == PARTITA_FORWARD;
     const double channels = (double)(forward ? shape->group_in : shape->group_out);
+    work.taps = (double)taps;
     conv_cost_estimate(request, channels * (double)shape_taps(shape), &work, ret);
     ret->bytes = size_add(ret->worker, size_mul(taps, shape->scalar_bytes));
-    ret->filter_seconds = filter_seconds(request, (double)taps, COPIES_A_TAP);
 }
 
 void conv_layout_split_outputs(struct conv_layout *layout, size_t splits)

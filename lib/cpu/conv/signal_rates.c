@@ -28,11 +28,7 @@ struct signal_rates cpu_signal_rates(const struct request *request)
         .context = request,
         .good_size = cpu_good_size,
         .transforms = cpu_transform_seconds,
-        .multiply_add = costs->fma,
-        .direct_call = costs->fir_call,
-        .copy = costs->copy,
-        .copy_far = costs->copy_far,
-        .fetch = costs->fetch,
+        .work = costs->work,
         .fast_bytes = request->model->cache_bytes,
         .shared_bytes = request->model->shared_bytes,
     };

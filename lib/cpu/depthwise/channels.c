@@ -45,7 +45,7 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
                                : DEPTHWISE.load_each;
     const double products = outputs * ((double)pass.terms * product + DEPTHWISE.output);
     const double seconds =
-        products * (double)(shape->batch * channels) * request->model->costs[shape->f64].fma;
+        products * (double)(shape->batch * channels) * request->model->costs[shape->f64].work.fma;
     *ret = *direct;
     ret->variant = DEPTHWISE_CHANNELS;
     ret->seconds = fmax(seconds, memory_seconds(request->model, shape));

@@ -88,7 +88,7 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     const double samples = (double)h->edge * (double)w->edge;
     const double window = samples * (double)grid_tiles(&p.grid);
     const double outputs = (double)shape_outputs(shape);
-    const double fma = request->model->costs[shape->f64].fma;
+    const double fma = request->model->costs[shape->f64].work.fma;
     ret->transform = size_max(h->edge, w->edge);
     ret->spread = 1;
     ret->peaks = !p.weight;

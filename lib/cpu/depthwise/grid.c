@@ -183,8 +183,8 @@ static double grid_seconds(const struct request *request, const struct depthwise
         plane_tiles(request, grid) * (double)grid->axis[0].edge * (double)grid->axis[1].edge;
     // Beyond the cache rows and columns are fetched, there and back.
     const double fetched = grid->bytes > request->model->cache_bytes ? 4 * samples : 0;
-    return depthwise_grid_operations(request, grid) * operation * costs->fma +
-           fetched * costs->fetch;
+    return depthwise_grid_operations(request, grid) * operation * costs->work.fma +
+           fetched * costs->work.fetch;
 }
 
 struct candidates {

@@ -70,7 +70,7 @@ struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i,
 double depthwise_seconds(const struct request *request, double products, double moved)
 {
     const struct shape *shape = request->shape;
-    const double fma = request->model->costs[shape->f64].fma;
+    const double fma = request->model->costs[shape->f64].work.fma;
     const double filled = (double)(shape->batch * shape->in_channels) /
                           (double)(depthwise_tasks(shape) * depthwise_width(shape));
     return fmax((products + moved * DEPTHWISE.moved) * fma / filled,

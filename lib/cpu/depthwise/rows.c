@@ -38,7 +38,7 @@ bool depthwise_rows_estimate(const struct request *request, const struct estimat
     const double products = rows * vectors * (double)(PLANE_ROWS * lanes * pass.terms) * slower;
     const double begins = rows * vectors * columns * DEPTHWISE.column + DEPTHWISE.plane;
     const double seconds = (products + begins) * (double)(shape->batch * shape->in_channels) *
-                           request->model->costs[shape->f64].fma;
+                           request->model->costs[shape->f64].work.fma;
     *ret = *direct;
     ret->variant = DEPTHWISE_ROWS;
     ret->seconds = fmax(seconds, memory_seconds(request->model, shape));

@@ -50,7 +50,7 @@ bool depthwise_weight_rows_estimate(const struct request *request, const struct 
         (taps + DEPTHWISE.weight_vector) * (axis[2].step > 1 ? DEPTHWISE.weight_strided : 1);
     const double vectors = rows * row + taps * DEPTHWISE.weight_tap + DEPTHWISE.weight_plane;
     const double seconds = vectors * (double)(lanes * shape->batch * shape->in_channels) *
-                           request->model->costs[shape->f64].fma;
+                           request->model->costs[shape->f64].work.fma;
     *ret = *direct;
     ret->variant = DEPTHWISE_ROWS;
     ret->seconds = fmax(seconds, memory_seconds(request->model, shape));

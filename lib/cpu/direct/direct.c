@@ -64,7 +64,6 @@ static void estimate_filter(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const struct axis *axis = &shape->axis[0];
-    const struct cost_rates *costs = &request->model->costs[shape->f64];
     const size_t paths = shape->out_channels * shape->group_in, branches = branch_count(axis);
     const double outputs =
         shape->stream ? 1.0 / (double)axis->stride : (double)axis->out * (double)shape->batch;
@@ -76,12 +75,12 @@ static void estimate_filter(const struct request *request, struct estimate *ret)
     const size_t frames = size_min(shape->block, DIRECT.stream_chunk); // of a call
     const double calls =
         shape->stream ? sums / (double)frames : sums * outputs / (double)DIRECT.tile;
+    const struct ledger ledger = {
+        .work = {.fma = outputs * products, .copy = moved, .call = calls}};
     ret->applicable = true;
     ret->variant = DIRECT_FILTER;
     ret->flops = 2 * outputs * products;
-    ret->seconds = outputs * products * costs->fma + moved * costs->copy + calls * costs->fir_call;
-    // Memory is read ahead during the sums: the longer of both counts.
-    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
+    ledger_price(request, &ledger, ret);
     ret->hop = DIRECT.tile;
     // Zeros between dilated taps, and behind those of a branch, are multiplied too.
     if (!shape->stream && (axis->dilation > 1 || axis->stride > 1)) ret->spread = 1;

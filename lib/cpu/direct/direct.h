@@ -11,7 +11,7 @@ static const struct {
     size_t tile, stream_chunk, max_positions, max_packed, max_terms, min_tasks, min_channels;
     size_t max_gy, weight_tasks, lanes_vectors, width, width_of_few, width_of_gradient;
     size_t max_resampled, max_taps, tap_copies;
-    double loads, resample_loads, resample_sum, far_copies;
+    double loads, far_copies;
 } DIRECT = {
     .tile = 1024,          // outputs of a signal computed together: x, y and taps in L1; derived
     .stream_chunk = 1024,  // input frames of a stream at once, if the stride is not larger; chosen
@@ -37,11 +37,7 @@ static const struct {
     .loads = 2,
     // Copies of a packed sample that waiting for it costs where nothing else waits; measured.
     .far_copies = 4,
-    // Resampling: samples that the outputs of a tile read, derived; two loads for a product instead
-    // of a fraction of one, and adding the lanes of a sum, in calls of a kernel. Measured.
-    .max_resampled = 8 << 10,
-    .resample_loads = 2.5,
-    .resample_sum = 0.1,
+    .max_resampled = 8 << 10, // resampling: samples that the outputs of a tile read; derived
 };
 
 // Outputs first .. first+n-1 of a channel of a bounded signal, to which an input of its group is

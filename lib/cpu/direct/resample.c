@@ -42,7 +42,6 @@ static size_t window_samples(const struct shape *shape, size_t n)
 void resample_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct cost_rates *costs = &request->model->costs[shape->f64];
     const double rate = (double)shape->up.branches / (double)shape->up.stride;
     const double outputs =
         (double)shape->up.out_channels *
@@ -51,12 +50,13 @@ void resample_estimate(const struct request *request, struct estimate *ret)
     const double factor = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
     const double taps = (double)shape->axis[0].kernel;
     ret->flops = 2 * sums * factor * taps;
-    ret->seconds = sums * (factor * taps * costs->fma * DIRECT.resample_loads +
-                           costs->fir_call * DIRECT.resample_sum);
     struct shape whole = *shape; // outputs of branches are not in memory
+    struct request outputs_alone = *request;
+    const struct ledger ledger = {.work = {.two_loads = sums * factor * taps, .reduction = sums}};
     whole.out_channels = shape->up.out_channels;
     whole.axis[0].out = shape->up.axis.out;
-    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, &whole));
+    outputs_alone.shape = &whole;
+    ledger_price(&outputs_alone, &ledger, ret);
     ret->hop = tile_outputs(shape);
     if (!shape->stream)
         ret->worker = mem_round(size_mul(window_samples(shape, ret->hop), shape->sample_bytes));

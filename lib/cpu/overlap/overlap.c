@@ -5,10 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-// The cost of a block beyond its loops (tables and spectra leave L1), in calls of a kernel:
-// the difference of the model and of the rows long-10M-x-64 and -1024 of bench_signal.
-static const double BLOCK_CALLS = 6;
-
 // A smaller size that costs up to this much more than the cheapest is taken.
 static const double SIZE_MARGIN = 1.05;
 
@@ -101,9 +97,9 @@ static double block_seconds(const struct request *request, size_t n, double move
     // A block that no cache holds goes through memory with every move.
     const bool beyond = overlap_spectrum_bytes(shape, n) > model->shared_bytes / 2;
     if (shape->channels_last) moves += 1; // transposition
-    return BLOCK_CALLS * costs->fir_call + channels / 2 * fft +
+    return costs->work.block + channels / 2 * fft +
            (double)shape_path_count(shape) * (double)shape_bins(shape, n) * product +
-           channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
+           channels / 2 * moves * scalars * (beyond ? costs->work.copy_far : costs->work.copy);
 }
 
 double overlap_block_seconds(const struct request *request, size_t n, double moves)
@@ -145,7 +141,7 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
     const double fft = cost_model_fft(request->model, shape->f64, shape->complex_signal, n);
     // The transforms of a block wait for its samples: the time of memory is added.
     const double memory =
-        stream ? 0 : memory_seconds(request->model, shape) + once_seconds(request, n, work, fft);
+        memory_seconds(request->model, shape) + (stream ? 0 : once_seconds(request, n, work, fft));
     const double seconds = blocks * block_seconds(request, n, moves, fft) + memory;
     if (seconds >= limit) return false;
     const double channels = (double)(shape->in_channels + shape->out_channels);

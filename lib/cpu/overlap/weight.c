@@ -68,7 +68,7 @@ static bool estimate_weight(const struct request *request, size_t n, double move
     const double bins = (double)n / 2 + 1;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
     const double inverse = cost_model_fft(request->model, shape->f64, false, n) / 2;
-    const double end = paths * (inverse + (double)n * (double)(chunks + 1) * costs->copy);
+    const double end = paths * (inverse + (double)n * (double)(chunks + 1) * costs->work.copy);
     const double seconds = (double)terms * overlap_block_seconds(request, n, moves) + end +
                            memory_seconds(request->model, shape);
     if (seconds >= limit) return false;

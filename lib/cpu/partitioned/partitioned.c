@@ -23,10 +23,10 @@ struct partition_device cpu_partition_device(const struct request *request,
         .streams = request->shape->streams,
         .half_windows = true,
         .i16 = partition_allows_i16(request),
-        .task = 0.2 * rates->direct_call,
-        .sum = 0.4 * rates->direct_call,
-        .segment = 0.6 * rates->direct_call,
-        .call = 0.6 * rates->direct_call,
+        .task = rates->work.task,
+        .sum = rates->work.task,
+        .segment = rates->work.task,
+        .call = rates->work.task,
     };
 }
 

@@ -44,7 +44,8 @@ static void split_segment(const struct request *request, const struct partition_
     const double paths = (double)shape_path_count(shape);
     const double scalars = (double)(segment->n * (shape->complex_signal ? 2 : 1));
     // A block's samples and the spectra of the last one have left the core's cache meanwhile.
-    const double fetch = scalars * costs->fetch, store = scalars * costs->copy + fetch / 2;
+    const double fetch = scalars * costs->work.fetch,
+                 store = scalars * costs->work.copy + fetch / 2;
     const double transform = rates->transforms(rates, segment->n, 1);
     const double products = partition_product_seconds(shape, device, segment) * paths;
     work->lines = work->fft->lines;
@@ -68,7 +69,7 @@ static void split_segment(const struct request *request, const struct partition_
     work->write_seconds = fetch / 3 / (double)work->edge_tasks;
     // The slot of the oldest spectrum has left all caches while a round of the ring was written.
     if (segment->memory)
-        work->slot_seconds = scalars * costs->copy_far / (double)work->transform.tasks;
+        work->slot_seconds = scalars * costs->work.copy_far / (double)work->transform.tasks;
 }
 
 static double split_seconds(const struct split *split, size_t task)

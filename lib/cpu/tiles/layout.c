@@ -59,28 +59,22 @@ static void layout_transposed(const struct tiles_params *params, struct tiles *p
     p->gy_bin = size_mul(2 * p->positions, size_round_up(p->out, p->lanes));
 }
 
-void tiles_choose_batches(const struct tiles_params *params, struct tiles *p)
-{
-    const size_t batches = p->positions ? ceil_div(p->positions, params->batch) : 1;
-    p->product = params->product;
-    p->batch = size_max(size_round_up(ceil_div(p->positions, batches), p->lanes), p->lanes);
-    p->oc_chunk = p->weight ? p->out : size_min(params->oc_chunk, p->out);
-    assert(p->batch * batches >= p->positions);
-}
-
 void tiles_layout_batches(const struct tiles_params *params, struct tiles *p)
 {
+    p->product = params->product;
     p->gy_bin = 0;
-    if (params->product == TILES_TRANSPOSED) {
-        p->product = params->product;
+    if (p->product == TILES_TRANSPOSED) {
         layout_transposed(params, p);
         return;
     }
-    tiles_choose_batches(params, p);
-    const bool gauss = p->product == TILES_GAUSS && !p->weight;
-    const size_t terms = gauss ? TILES.max_terms : TILES.max_terms / 2;
+    const size_t batches = p->positions ? ceil_div(p->positions, params->batch) : 1;
+    const size_t out = size_round_up(p->out, p->lanes);
+    p->batch = size_max(size_round_up(ceil_div(p->positions, batches), p->lanes), p->lanes);
+    p->oc_chunk = p->weight ? p->out : size_min(params->oc_chunk, p->out);
+    assert(p->batch * batches >= p->positions);
+    const size_t terms = p->product == TILES_GAUSS ? TILES.max_terms : TILES.max_terms / 2;
+    const size_t row = 2 * p->batch;
     p->chunk = size_min(p->weight ? p->batch : p->in, terms);
-    const size_t row = 2 * p->batch, out = size_round_up(p->out, p->lanes);
     p->x_bin = bin_of(p, size_mul(p->in, row));
     p->y_bin = bin_of(p, p->weight ? size_mul(p->in, 2 * out) : size_mul(p->oc_chunk, row));
     if (p->weight) p->gy_bin = bin_of(p, size_mul(p->out, row));
@@ -171,8 +165,7 @@ size_t tiles_worker_bytes(const struct tiles *p)
     return size_max(transform.used, product.used);
 }
 
-// Scalars of the factors of n output channels of a group and a bin.
-static size_t factor_scalars(const struct tiles *p, size_t n)
+size_t tiles_factor_scalars(const struct tiles *p, size_t n)
 {
     const size_t out = p->product == TILES_TRANSPOSED ? tiles_whole_panels(p, n) : n;
     return size_mul(size_mul(p->in, out), p->product == TILES_GAUSS ? 3 : 2);
@@ -180,11 +173,12 @@ static size_t factor_scalars(const struct tiles *p, size_t n)
 
 size_t tiles_filter_scalars(const struct tiles *p, size_t bins)
 {
-    return size_mul(size_mul(factor_scalars(p, p->out), bins), p->grid.groups);
+    return size_mul(size_mul(tiles_factor_scalars(p, p->out), bins), p->grid.groups);
 }
 
 size_t tiles_chunk_scalars(const struct tiles *p, size_t group, size_t bin, size_t first)
 {
-    const size_t chunk = factor_scalars(p, size_min(p->oc_chunk, p->out - first));
-    return (group * factor_scalars(p, p->out) + factor_scalars(p, first)) * p->bins + bin * chunk;
+    const size_t chunk = tiles_factor_scalars(p, size_min(p->oc_chunk, p->out - first));
+    return (group * tiles_factor_scalars(p, p->out) + tiles_factor_scalars(p, first)) * p->bins +
+           bin * chunk;
 }

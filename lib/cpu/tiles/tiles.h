@@ -32,53 +32,11 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, min_staged, panel_bytes;
     size_t near_bytes, far_bytes, min_tasks;
-    double transform, product, narrow_gauss, wide, transposed_weight, packed;
-    double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, staged,
-        large_row, beyond, sums, joined, task_calls, filter_copies, panel_copies, far_least,
-        far_most;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
     .transposed_positions = 32, // up to which transposed products are tried; measured
-    // Costs, in fused multiply-adds; measured. `transform`: an operation of a transform with its
-    // loads and stores. `product`: a multiply-add of a product, to which is added in Gauss's with
-    // fewer than `wide` lines of positions narrow_gauss / lines^2, and in transposed backward
-    // weight `transposed_weight`. `packed`: copies for each scalar that other transposed products
-    // pack. Otherwise `rows_packed` for each scalar of x, and for each further chunk of output
-    // channels `rows_packed_again`. `read`: copies for each scalar of spectra that a gradient
-    // reads; `factor`: for each factor, from where it is.
-    .transform = 0.8,
-    .product = 1.12,
-    .narrow_gauss = 0.9,
-    .wide = 3,
-    .transposed_weight = 0.6,
-    .packed = 5.9,
-    .rows_packed = 4,
-    .rows_packed_again = 8,
-    .read = 0.5,
-    .factor = 0.9,
-    // Moving each sample of a tile takes as long as that many copies of one, with positions in the
-    // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
-    .edge = 12,
-    .edge_channels = 10,
-    // Copies of a sample of long rows, see long_row_copies; measured.
-    .conflicts = 10,
-    .staged = 25,
-    .large_row = 0.125, // of the L2 cache
-    .beyond = 30,
-    // Of the distance from the L2 cache to memory, what a scalar in the last cache costs if the
-    // cache is nearly empty, or filled as far as spectra stay in it; measured.
-    .far_least = 0.05,
-    .far_most = 0.4,
-    // Storing a sum, and loading it where other channels began it, takes as long as that many
-    // copies of a scalar; where sums of gw go from registers into a transform, `joined`.
-    .sums = 3,
-    .joined = 1,
-    .task_calls = 20, // a task of transforms, in calls of a kernel; measured
-    // Storing a scalar of a filter, in copies, also in panels, which are longer; measured.
-    .filter_copies = 14,
-    .panel_copies = 8,
-    .staged_bytes = 1 << 20, // of the staged rows of a worker, of more than min_staged; derived
+    .staged_bytes = 1 << 20,    // of the staged rows of a worker, of more than min_staged; derived
     .min_staged = 4,         // channels, since each pass over samples reads whole lines; measured
     .near_bytes = 512 << 10, // of what a task of backward weight reads again and again; derived
     .far_bytes = 16 << 20,   // of an array that the last cache does not keep; chosen
@@ -120,12 +78,9 @@ bool tiles_layout(const struct request *request, const struct tiles_params *para
                   struct tiles *ret);
 
 // The steps of a layout. tiles_layout_size: the shape in tiles of `transform` samples, `whole` is
-// the request's grid. tiles_layout_batches: batches and chunks. tiles_choose_batches: of them only
-// what the cost of products that are not transposed depends on, batches of one size, whole lines
-// each, and the output channels at once.
+// the request's grid. tiles_layout_batches: batches of one size, whole lines each, and chunks.
 bool tiles_layout_size(const struct request *request, const struct tile_grid *whole,
                        size_t transform, struct tiles *ret);
-void tiles_choose_batches(const struct tiles_params *params, struct tiles *p);
 void tiles_layout_batches(const struct tiles_params *params, struct tiles *p);
 
 void tiles_estimate(const struct request *request, struct estimate *ret);
@@ -160,8 +115,10 @@ size_t tiles_worker_bytes(const struct tiles *p);
 size_t tiles_spectra_bytes(const struct tiles *p, size_t bin);
 
 // The spectra of a filter lie in the order in which products read them, first the group, then the
-// chunk of output channels, then the bin. tiles_filter_scalars: of all groups and of `bins` bins.
+// chunk of output channels, then the bin. tiles_factor_scalars: of n output channels of a group and
+// a bin. tiles_filter_scalars: of all groups and of `bins` bins.
 // tiles_chunk_scalars: those before a bin of the chunk that begins with output channel `first`.
+size_t tiles_factor_scalars(const struct tiles *p, size_t n);
 size_t tiles_filter_scalars(const struct tiles *p, size_t bins);
 size_t tiles_chunk_scalars(const struct tiles *p, size_t group, size_t bin, size_t first);
 

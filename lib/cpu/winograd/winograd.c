@@ -36,16 +36,16 @@ static double transform_seconds(const struct winograd *p, const struct cost_rate
     static const double shuffles[WINOGRAD_EXTENT] = {0, 0, 1, 2, 2, 4, 3, 6};
     const size_t step = outputs ? along->out.step : along->in.step;
     const double window = step > 1 ? WINOGRAD.window : 0;
-    double sample = 2 * costs->copy;
+    double sample = 2 * costs->work.copy;
     if (!p->map_lanes)
-        sample += (p->channels_last ? WINOGRAD.window_last : window) * costs->copy +
-                  shuffles[along->tile] * costs->fma;
+        sample += (p->channels_last ? WINOGRAD.window_last : window) * costs->work.copy +
+                  shuffles[along->tile] * costs->work.fma;
     double samples = (double)(down->tile * (outputs ? along->tile : along->extent));
-    double work = transform_products(&t) * costs->fma + transform_moves(&t) * costs->copy;
+    double work = transform_products(&t) * costs->work.fma + transform_moves(&t) * costs->work.copy;
     if (!outputs && !p->map_lanes) {
         // Rows that tiles share are transformed once, from a copy.
         const double shared = (double)((down->extent - down->tile) * along->extent);
-        work -= shared * ((double)along->extent / 2 * costs->fma + 2 * costs->copy);
+        work -= shared * ((double)along->extent / 2 * costs->work.fma + 2 * costs->work.copy);
         samples = (double)(down->tile * along->tile);
     }
     if (down->extent * along->extent > 36) work *= WINOGRAD.spill;
@@ -73,7 +73,7 @@ static double distance_seconds(const struct request *request, double scalars)
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const bool far =
         scalars * (double)request->shape->scalar_bytes > (double)request->model->cache_bytes;
-    return far ? fmax(0, costs->copy_far - costs->copy) / 2 : 0;
+    return far ? fmax(0, costs->work.copy_far - costs->work.copy) / 2 : 0;
 }
 
 // How much more products of few input channels cost, whose sums begin and end after few terms.
@@ -88,10 +88,11 @@ static double tap_sums_seconds(const struct winograd *p, const struct request *r
                                double pairs, double batches)
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    const double each = costs->copy + distance_seconds(request, pairs / (double)p->grid.groups);
+    const double each =
+        costs->work.copy + distance_seconds(request, pairs / (double)p->grid.groups);
     const struct winograd_transform t = winograd_transform_of(p, NULL, WINOGRAD_TAP_SUMS);
     const double moves = pairs / (double)p->frequencies * transform_moves(&t);
-    return (p->single_batch ? 0 : pairs * batches * each) + moves * costs->copy;
+    return (p->single_batch ? 0 : pairs * batches * each) + moves * costs->work.copy;
 }
 
 // Seconds of reading all transformed taps for each of the batches beside the products, which wait
@@ -104,8 +105,9 @@ static double tap_reads_seconds(const struct winograd *p, const struct request *
     const double bytes = pairs * (double)request->shape->scalar_bytes;
     const bool far = bytes > (double)request->model->shared_bytes / 2;
     if (p->weight) return 0;
-    if (far) return pairs * batches * costs->copy_far * WINOGRAD.far_tap;
-    return pairs * batches * costs->copy * (p->transposed ? WINOGRAD.transposed_tap : WINOGRAD.tap);
+    if (far) return pairs * batches * costs->work.copy_far * WINOGRAD.far_tap;
+    return pairs * batches * costs->work.copy *
+           (p->transposed ? WINOGRAD.transposed_tap : WINOGRAD.tap);
 }
 
 // Seconds of a layout for so many pairs of channels and frequencies.
@@ -133,7 +135,7 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     const double rows =
         (double)p->maps * (double)winograd_axis(p, 0)->tiles * (double)p->batches[2];
     const double price = p->price - (p->map_lanes ? p->row_price * rows : 0);
-    double seconds = pairs * price * lanes * costs->fma *
+    double seconds = pairs * price * lanes * costs->work.fma *
                      (p->weight ? weight_price(p, request->model->isa) : sums_price(p));
     seconds += groups * tiles * transforms;
     seconds += tap_reads_seconds(p, request, pairs, batches);

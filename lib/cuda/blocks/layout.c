@@ -190,8 +190,8 @@ static bool cuda_blocks_search(const struct request *request, struct block_layou
         .good_size = blocks_good_size,
         .transforms = blocks_transform_seconds,
         .product[COST_FAR] = {product, product, product},
-        .copy = copy,
-        .copy_far = copy,
+        .work.copy = copy,
+        .work.copy_far = copy,
         .launch = device.launch,
     };
     const struct block_device block_device = {

@@ -66,7 +66,7 @@ static struct signal_rates cuda_partition_rates(const struct request *request)
         .good_size = cuda_partition_good_size,
         .transforms = cuda_partition_transform_seconds,
         .product[COST_NEAR] = {product, product, product},
-        .multiply_add = 1 / (device.fma * fmin(1, threads / device.threads)),
+        .work.fma = 1 / (device.fma * fmin(1, threads / device.threads)),
         .fast_bytes = SIZE_MAX,
         .shared_bytes = SIZE_MAX,
     };
@@ -99,7 +99,7 @@ static struct partition_device cuda_partition_device(const struct request *reque
         // A graph of one kernel, and those that take frames, emit outputs and advance.
         .launch = (gpu->graph + 3 * gpu->launch) / streams_at_once(shape),
         .quantum = gpu->host_graph / streams_at_once(shape),
-        .frame = moved * reals * request->model->costs[shape->f64].copy,
+        .frame = moved * reals * request->model->costs[shape->f64].work.copy,
     };
 }
 
