@@ -11,8 +11,8 @@
 
 #include "base/ranges.h"
 #include "blocks.h"
-#include "cpu/conv/split_k.h"
 #include "geometry/samples.h"
+#include "product/split_k.h"
 
 enum { MAX_CHUNK = 64 };
 

@@ -7,8 +7,8 @@
 #define PARTITA_CONV_WEIGHT_H
 
 #include "base/thread.h"
+#include "product/split_k.h"
 #include "passes.h"
-#include "split_k.h"
 
 struct conv_weight_method;
 

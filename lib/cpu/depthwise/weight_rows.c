@@ -10,7 +10,7 @@
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "cpu/conv/cost.h"
-#include "cpu/conv/split_k.h"
+#include "product/split_k.h"
 #include "depthwise.h"
 
 struct weight_rows {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/conv/split_k.h"
+#include "product/split_k.h"
 #include "overlap.h"
 
 enum { TARGET_TASKS = 32 }; // groups are split into chunks of terms until there are so many

@@ -75,11 +75,15 @@ static void set_batch(struct winograd *p, struct winograd_batch batch)
     const size_t count[3] = {p->maps, winograd_axis(p, 0)->tiles, winograd_axis(p, 1)->tiles};
     const size_t size[3] = {size_min(batch.maps, count[0]), size_min(batch.rows, count[1]),
                             size_min(batch.cols, count[2])};
+    const size_t tiles = size[1] * size[2];
     p->batch = (struct winograd_batch){size[0], size[1], size[2]};
-    p->positions = winograd_vectors(p, size[0] * size[1] * size[2]);
     for (int a = 0; a < 3; a++) p->batches[a] = ceil_div(count[a], size[a]);
     p->price = batches_price(p, count, size);
     p->map_lanes = suits_map_lanes(p);
+    // A map is written in whole vectors, or a tile of all maps: the last one's must not reach a
+    // channel that is another thread's.
+    const size_t last = p->map_lanes ? size[0] : tiles;
+    p->positions = winograd_vectors(p, size[0] * tiles - last + winograd_vectors(p, last));
 }
 
 // The cheapest batch of a search, the larger one if equal.
@@ -127,47 +131,26 @@ static void choose_batch(struct winograd *p, size_t max_tiles)
     set_batch(p, (struct winograd_batch){best.size[0], best.size[1], best.size[2]});
 }
 
-// Panels and sums of backward weight; transposed, those of one frequency.
-static void measure_panels(struct winograd *p)
-{
-    const size_t strip = size_min(WINOGRAD.strip_vectors * winograd_lanes(p), p->chunk);
-    p->sums = p->in_panel = p->out_panel = 0;
-    if (p->transposed) {
-        p->in_panel = size_add(size_mul(p->positions, p->chunk), winograd_lanes(p));
-        p->out_panel = size_mul(p->positions, p->oc_split);
-    }
-    if (!p->weight) return;
-    const size_t strips = ceil_div(p->chunk, strip), blocks = ceil_div(p->oc_split, CONV_CHANNELS);
-    const size_t samples = size_mul(p->frequencies, p->positions);
-    p->strip = strip;
-    p->sum_blocks = p->single_batch ? size_min(WINOGRAD.sum_blocks, blocks) : blocks;
-    p->in_panel = size_mul(samples, strips * strip);
-    p->out_panel = size_mul(samples, blocks * CONV_CHANNELS);
-    p->sums = size_mul(p->frequencies * CONV_CHANNELS,
-                       (p->single_batch ? 1 : strips) * strip * p->sum_blocks);
-    // Taps of a strip and block on their way from the sums.
-    p->in_plane = size_max(p->in_plane, 2 * CONV_CHANNELS * strip);
-}
-
 // So many channels of transformed tiles and capacity after the last one's last vector: an odd
 // number of blocks, so that frequencies do not fall into the same sets of the cache.
-static size_t plane_scalars(const struct winograd *p, size_t channels)
+static size_t plane_scalars(const struct winograd *p, size_t channels, size_t positions)
 {
     const size_t lanes = winograd_lanes(p);
-    return size_mul((size_mul(channels, p->positions / lanes) + 1) | 1, lanes);
+    return size_mul((size_mul(channels, positions / lanes) + 1) | 1, lanes);
 }
 
-struct winograd_window winograd_window(const struct winograd *p, const struct winograd_batch *batch,
-                                       const size_t elements[WINOGRAD_AXES])
+// Windows of all maps of a batch, of the channels that are moved together; 0: rows of the array are
+// used.
+static size_t window_scalars(const struct winograd *p, bool outputs)
 {
-    const size_t lanes = winograd_lanes(p);
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    struct winograd_window ret = {.rows = (batch->rows - 1) * down->tile + elements[0],
-                                  .width = ((elements[1] - 1) / along->tile + batch->cols) *
-                                           along->tile};
-    // An odd number of blocks, so that channels do not fall into the same sets of the cache.
-    ret.channel = (ceil_div(ret.rows * ret.width, lanes) | 1) * lanes;
-    return ret;
+    const size_t lanes = winograd_lanes(p), position = p->strides[outputs].position;
+    const struct tile_axis *along = winograd_axis(p, 1);
+    if (p->map_lanes) return winograd_map_pitch(p) * (position > 1 ? lanes : 1);
+    if (tile_side(along, outputs)->step * position == 1) return 0;
+    const struct winograd_window window = winograd_window(p, &p->batch, outputs);
+    // The last tiles of a window are read in whole vectors.
+    return size_add(size_mul(p->batch.maps * (position > 1 ? lanes : 1), window.channel),
+                    lanes * along->tile + along->extent);
 }
 
 // Distances and memory that follow from batch, chunk and split.
@@ -175,137 +158,80 @@ static void measure(struct winograd *p)
 {
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const size_t lanes = winograd_lanes(p), cols = p->batch.cols;
-    const size_t positions = winograd_vectors(p, p->batch.rows * cols);
     const size_t rows = p->batch.rows + (down->extent - 1) / down->tile;
-    // Backward weight moves channels into panels as soon as there is a vector or block of them.
-    size_t channels = p->shared_inputs ? p->in : p->chunk;
-    if (p->weight) channels = lanes;
-    p->in_plane = plane_scalars(p, channels);
-    p->out_plane = plane_scalars(p, p->weight ? CONV_CHANNELS : p->oc_split);
-    p->samples = size_max(along->extent * down->tile * (rows * cols + lanes),
-                          down->tile * along->tile * positions) +
-                 lanes;
-    const size_t extent[] = {down->extent, along->extent};
-    const struct winograd_window window = winograd_window(p, &p->batch, extent);
-    // The last tiles of a window are read in whole vectors.
-    const size_t beyond = lanes * along->tile + along->extent;
-    p->rows = size_max(window.rows * window.width + beyond, positions * along->tile);
-    if (p->map_lanes) {
-        p->samples = winograd_map_extent(down, down->extent) *
-                     winograd_map_extent(along, along->extent) * lanes;
-        p->rows = winograd_map_pitch(p) * (p->channels_last ? lanes : 1);
-    }
-    p->stage = p->frequencies * positions;
-    if (p->channels_last && !p->map_lanes)
-        p->windows = size_add(size_mul(p->batch.maps, lanes * window.channel), beyond);
     const size_t out = p->transposed ? size_round_up(p->out, p->oc_block) : p->out;
+    p->strip = p->chunk;
+    p->steps = ceil_div(p->in, p->chunk);
+    if (!p->shared) p->oc_step = p->oc_split;
+    p->rounds[0] = p->grid.groups;
+    p->rounds[1] = p->weight ? ceil_div(p->in, p->chunk) : 1;
+    p->rounds[2] = ceil_div(p->out, p->oc_split);
+    if (p->weight) {
+        p->strip = size_min(WINOGRAD.strip_vectors * lanes, p->chunk);
+        p->steps = ceil_div(winograd_batches(p), p->k_splits);
+        p->oc_step =
+            size_min(p->oc_split, p->steps > 1 ? WINOGRAD.weight_channels : WINOGRAD.near_outputs);
+        p->out_plane = plane_scalars(p, winograd_vectors(p, p->oc_split), p->positions);
+        // Taps of a strip on their way from the sums.
+        p->tiles_plane =
+            size_max(plane_scalars(p, lanes, p->positions), 2 * CONV_CHANNELS * p->strip);
+    }
+    p->in_plane = plane_scalars(p, size_round_up(p->chunk, p->strip), p->positions);
+    p->sums_plane = plane_scalars(p, p->oc_step, p->weight ? p->strip : p->positions);
+    p->rows_sums = p->transposed ? size_mul(p->positions, winograd_rows_pitch(p)) : 0;
+    p->samples = p->map_lanes ? winograd_map_extent(down, down->extent) *
+                                    winograd_map_extent(along, along->extent) * lanes
+                              : along->extent * down->tile * (rows * cols + lanes) + lanes;
+    p->windows = size_max(window_scalars(p, false), window_scalars(p, true));
+    p->stage = p->frequencies * winograd_vectors(p, p->batch.rows * cols);
     p->filter_plane = winograd_vectors(p, size_add(size_mul(p->in, out), lanes));
-    measure_panels(p);
-    struct arena arena = {0};
-    winograd_layout_worker(p, &arena);
-    p->worker = arena.used;
+    struct arena worker = {0}, common = {0};
+    winograd_scratch(p, &worker, &common);
+    p->worker = worker.used;
+    p->common = common.used;
 }
 
-struct winograd_scratch winograd_layout_worker(const struct winograd *p, struct arena *arena)
+struct winograd_scratch winograd_scratch(const struct winograd *p, struct arena *worker,
+                                         struct arena *common)
 {
     const size_t bytes = p->grid.scalar_bytes, channel = p->frequencies * bytes;
-    const bool own_sums = !p->shared_panels || p->single_batch;
-    const bool own_in_panel = !p->shared_panels && !p->shared_inputs;
+    struct arena *round = p->shared ? common : worker;
+    const size_t products = ceil_div(p->chunk, p->strip) * ceil_div(p->oc_split, p->oc_step);
+    const size_t sums = size_mul(channel, p->sums_plane);
     return (struct winograd_scratch){
-        .in = arena_take(arena, p->shared_inputs ? 0 : size_mul(channel, p->in_plane)),
-        .out = arena_take(arena, p->weight ? 0 : size_mul(channel, p->out_plane)),
-        .samples = arena_take(arena, p->samples * bytes),
-        .rows = arena_take(arena, p->rows * bytes),
-        .stage = arena_take(arena, p->stage * bytes),
-        .windows = arena_take(arena, size_mul(p->windows, bytes)),
-        .sums = arena_take(arena, own_sums ? size_mul(p->sums, bytes) : 0),
-        .in_panel = arena_take(arena, own_in_panel ? size_mul(p->in_panel, bytes) : 0),
-        .out_panel = arena_take(arena, p->shared_panels ? 0 : size_mul(p->out_panel, bytes)),
+        .in = arena_take(round, size_mul(channel, p->in_plane)),
+        .out = arena_take(round, size_mul(channel, p->out_plane)),
+        .sums =
+            p->steps > 1 ? arena_take(round, size_mul(products, sums)) : arena_take(worker, sums),
+        .rows_sums = arena_take(worker, size_mul(p->rows_sums, bytes)),
+        .tiles = arena_take(worker, size_mul(channel, p->tiles_plane)),
+        .samples = arena_take(worker, size_mul(p->samples, bytes)),
+        .windows = arena_take(worker, size_mul(p->windows, bytes)),
+        .stage = arena_take(worker, size_mul(p->stage, bytes)),
     };
-}
-
-struct winograd_scratch winograd_layout_shared(const struct winograd *p, struct arena *arena)
-{
-    const size_t bytes = p->grid.scalar_bytes;
-    const size_t panel = mem_round(size_mul(p->in_panel, bytes));
-    if (p->shared_inputs)
-        return (struct winograd_scratch){
-            .in = arena_take(arena, size_mul(p->frequencies * bytes, p->in_plane)),
-            .in_panel = arena_take(arena, size_mul(p->frequencies, panel))};
-    return (struct winograd_scratch){
-        .in_panel = arena_take(arena, panel),
-        .out_panel = arena_take(arena, size_mul(p->out_panel, bytes)),
-        .sums = arena_take(arena, p->single_batch ? 0 : size_mul(p->sums, bytes))};
-}
-
-size_t winograd_shared_bytes(const struct winograd *p)
-{
-    struct arena arena = {0};
-    if (!p->shared_inputs && !p->shared_panels) return 0;
-    winograd_layout_shared(p, &arena);
-    const size_t batches = size_mul(winograd_batches(p), p->grid.groups);
-    return size_mul(p->shared_inputs ? batches : p->group_chunk, arena.used);
 }
 
 static bool layout_fits(const struct winograd *p, const struct request *request)
 {
-    return size_add(p->worker, winograd_shared_bytes(p)) <= request->workspace_limit;
+    return size_add(p->worker, p->common) <= request->workspace_limit;
 }
 
-// Backward weight moves whole vectors of input channels and whole blocks of output channels.
-static void whole_panels(struct winograd *p)
-{
-    p->chunk = winograd_vectors(p, p->chunk);
-    p->oc_split = size_round_up(p->oc_split, CONV_CHANNELS);
-    p->oc_splits = ceil_div(p->out, p->oc_split);
-}
-
-// Forward and backward data with few batches: small splits of the output channels, if there is
-// capacity for all transformed inputs.
-static void try_shared_inputs(struct winograd *p, const struct request *request)
+// Rounds of all channels that threads share, products of oc_step output channels each in forward
+// and backward data, if there is capacity.
+static bool try_shared(struct winograd *p, const struct request *request, size_t oc_step)
 {
     struct winograd shared = *p;
-    const struct winograd_batch *batch = &shared.batch;
-    const size_t tiles = batch->rows * batch->cols;
-    if (p->oc_splits == 1) return;
-    shared.shared_inputs = true;
-    // A map is written in whole vectors, or a tile of all maps: the last one's must not reach a
-    // channel that is another thread's.
-    const size_t last = shared.map_lanes ? batch->maps : tiles;
-    shared.positions =
-        winograd_vectors(&shared, batch->maps * tiles - last + winograd_vectors(&shared, last));
-    if (shared.transposed) shared.oc_split = 2 * shared.oc_block;
-    shared.oc_splits = ceil_div(shared.out, shared.oc_split);
+    shared.shared = true;
+    shared.chunk = p->weight ? winograd_vectors(p, p->in) : p->in;
+    shared.oc_split = p->out;
+    shared.oc_step = oc_step;
     measure(&shared);
-    if (layout_fits(&shared, request)) *p = shared;
-}
-
-// Backward weight with shared panels, if there is capacity: where one batch has all tiles, or where
-// many channels meet, so that panels and sums of each worker would exceed its cache, or tasks
-// transform the same tiles again.
-static bool try_shared_panels(struct winograd *p, const struct request *request)
-{
-    struct winograd shared = *p;
-    shared.single_batch = winograd_batches(&shared) == 1 && MODE_IS_ON("winograd:single-batch");
-    if (!shared.single_batch && size_max(shared.in, shared.out) <= WINOGRAD.few_channels)
-        return false;
-    shared.shared_panels = true;
-    shared.chunk = shared.in;
-    shared.oc_split = shared.out;
-    whole_panels(&shared);
-    measure(&shared);
-    struct arena group = {0};
-    winograd_layout_shared(&shared, &group);
-    const size_t limit = request->workspace_limit,
-                 capacity = limit - size_min(limit, shared.worker);
-    const size_t groups = size_min(capacity, WINOGRAD.group_bytes) / group.used;
-    shared.group_chunk = size_min(size_max(1, groups), shared.grid.groups);
-    if (!layout_fits(&shared, request)) return false;
+    if (!MODE_IS_ON("winograd:shared") || !layout_fits(&shared, request)) return false;
     *p = shared;
     return true;
 }
 
-// Output channels as positions, where that costs less and there is capacity.
+// Output channels along the vectors, where that costs less and there is capacity.
 static void try_transposed(struct winograd *p, const struct request *request)
 {
     struct winograd transposed = *p;
@@ -313,11 +239,11 @@ static void try_transposed(struct winograd *p, const struct request *request)
     transposed.oc_block = 2 * winograd_lanes(p);
     transposed.chunk = transposed.in;
     transposed.oc_split = size_round_up(p->oc_split, transposed.oc_block);
-    transposed.oc_splits = ceil_div(transposed.out, transposed.oc_split);
     set_batch(&transposed, transposed.batch);
     measure(&transposed);
-    if (transposed.price <= WINOGRAD.transposed_gain * p->price &&
-        transposed.worker <= request->workspace_limit)
+    if (MODE_IS_ON("winograd:transposed") &&
+        transposed.price <= WINOGRAD.transposed_gain * p->price &&
+        layout_fits(&transposed, request))
         *p = transposed;
 }
 
@@ -326,10 +252,9 @@ static void fit_workspace(struct winograd *p, const struct request *request, siz
 {
     for (;;) {
         p->oc_split = size_min(p->out, size_round_up(p->oc_split, CONV_CHANNELS));
-        p->oc_splits = ceil_div(p->out, p->oc_split);
-        if (p->weight) whole_panels(p);
+        if (p->weight) p->chunk = winograd_vectors(p, p->chunk);
         measure(p);
-        if (p->worker <= request->workspace_limit) return;
+        if (layout_fits(p, request)) return;
         if (p->oc_split > CONV_CHANNELS && p->oc_split * 4 > p->chunk)
             p->oc_split = (p->oc_split + 1) / 2;
         else if (p->chunk > 16) p->chunk = (p->chunk + 1) / 2;
@@ -339,7 +264,10 @@ static void fit_workspace(struct winograd *p, const struct request *request, siz
     }
 }
 
-// Chooses batches, chunk and splits.
+// Batches, channels of rounds, and splits of the batches of backward weight. Threads share rounds
+// of all channels where these are few, since one batch has all tiles, or where many channels meet,
+// so that operands and sums of each worker would exceed its cache, or rounds transform the same
+// tiles again.
 static void choose_weight_layout(struct winograd *p, const struct request *request)
 {
     size_t tiles = WINOGRAD.single_tiles;
@@ -349,13 +277,17 @@ static void choose_weight_layout(struct winograd *p, const struct request *reque
     const size_t all = size_mul(p->maps, p->grid.tiles);
     if (all <= tiles) choose_batch(p, tiles);
     if (all > tiles || winograd_batches(p) > 1) choose_batch(p, tiles = WINOGRAD.weight_tiles);
-    if (!MODE_IS_ON("winograd:shared-panels") || !try_shared_panels(p, request))
-        fit_workspace(p, request, tiles);
-    const size_t tasks = p->grid.groups * p->oc_splits * ceil_div(p->in, p->chunk);
-    const size_t limit = request->workspace_limit, capacity = limit - size_min(limit, p->worker);
-    p->k_splits = p->shared_panels ? 1
-                                   : split_k_count(request->shape, WINOGRAD.weight_tasks, tasks,
-                                                   winograd_batches(p), capacity);
+    if ((winograd_batches(p) == 1 && p->grid.groups < WINOGRAD.min_tasks) ||
+        size_max(p->in, p->out) > WINOGRAD.few_channels) {
+        if (try_shared(p, request, p->out)) return;
+    }
+    fit_workspace(p, request, tiles);
+    const size_t batches = winograd_batches(p), limit = request->workspace_limit;
+    const size_t splits =
+        split_k_count(request->shape, WINOGRAD.min_tasks, winograd_batch_rounds(p), batches,
+                      limit - size_min(limit, p->worker));
+    p->k_splits = ceil_div(batches, ceil_div(batches, splits));
+    measure(p);
 }
 
 // Channels of even parts, whole vectors, of at most `max` channels, which is whole vectors.
@@ -375,20 +307,20 @@ static void choose_layout(struct winograd *p, const struct request *request)
     p->chunk = split_vectors(p, p->in, WINOGRAD_TERMS);
     p->oc_split = p->out;
     choose_batch(p, max_tiles);
-    size_t tasks = size_mul(winograd_batches(p), p->grid.groups), least = WINOGRAD.min_channels;
-    // A lone task becomes two, of fewer tiles or else of fewer channels.
-    if (tasks == 1 && p->out <= least) {
+    size_t least = WINOGRAD.min_channels;
+    // A lone round becomes two, of fewer tiles, or else two tasks of fewer channels.
+    if (winograd_batches(p) * p->grid.groups == 1 && p->out <= least) {
         choose_batch(p, max_tiles = WINOGRAD.min_tiles);
-        tasks = winograd_batches(p);
-        if (tasks == 1) least /= 2;
-    }
-    if (tasks < WINOGRAD.min_tasks && p->out > least) {
-        const size_t max = ceil_div(p->out * tasks, WINOGRAD.min_tasks);
-        p->oc_split = size_max(least, size_split_even(p->out, max));
+        if (winograd_batches(p) == 1) least /= 2;
     }
     fit_workspace(p, request, max_tiles);
-    if (MODE_IS_ON("winograd:transposed")) try_transposed(p, request);
-    if (MODE_IS_ON("winograd:shared-inputs")) try_shared_inputs(p, request);
+    try_transposed(p, request);
+    if (size_mul(winograd_batches(p), p->grid.groups) < WINOGRAD.min_tasks && p->out > least) {
+        const size_t split =
+            size_max(least, size_split_even(p->out, ceil_div(p->out, WINOGRAD.min_tasks)));
+        try_shared(p, request,
+                   p->transposed ? 2 * p->oc_block : size_round_up(split, CONV_CHANNELS));
+    }
     p->segment = p->transposed ? p->in : split_vectors(p, p->chunk, WINOGRAD_TERMS);
 }
 
@@ -399,12 +331,12 @@ void winograd_layout(const struct request *request, const struct winograd_split 
     const bool data = request->direction == PARTITA_BACKWARD_DATA;
     *ret = (struct winograd){.grid = split->grid,
                              .weight = request->direction == PARTITA_BACKWARD_WEIGHT,
-                             .channels_last = shape->channels_last,
                              .strides = {shape_strides(shape, data), shape_strides(shape, !data)},
                              .in = split->in,
                              .out = split->out,
                              .frequencies = split->frequencies,
                              .maps = size_mul(split->grid.images, split->grid.batch),
+                             .k_splits = 1,
                              .oc_block = CONV_CHANNELS};
     const double pairs = (double)split->in * (double)split->out;
     const size_t rows = winograd_axis(ret, 0)->tile; // of samples in a row of tiles
@@ -412,7 +344,7 @@ void winograd_layout(const struct request *request, const struct winograd_split 
                      (pairs * (double)split->frequencies);
     if (ret->weight) choose_weight_layout(ret, request);
     else choose_layout(ret, request);
-    assert(ret->oc_split * ret->oc_splits >= ret->out);
-    assert(ret->positions % winograd_lanes(ret) == 0);
+    assert(ret->positions % winograd_lanes(ret) == 0 && ret->steps > 0);
+    assert(!ret->weight || ret->chunk % winograd_lanes(ret) == 0);
     assert(ret->positions >= ret->batch.maps * ret->batch.rows * ret->batch.cols);
 }

@@ -38,8 +38,9 @@ static double transform_seconds(const struct winograd *p, const struct cost_rate
     const double window = step > 1 ? WINOGRAD.window : 0;
     double sample = 2 * costs->work.copy;
     if (!p->map_lanes)
-        sample += (p->channels_last ? WINOGRAD.window_last : window) * costs->work.copy +
-                  shuffles[along->tile] * costs->work.fma;
+        sample +=
+            (p->strides[outputs].position > 1 ? WINOGRAD.window_last : window) * costs->work.copy +
+            shuffles[along->tile] * costs->work.fma;
     double samples = (double)(down->tile * (outputs ? along->tile : along->extent));
     double work = transform_products(&t) * costs->work.fma + transform_moves(&t) * costs->work.copy;
     if (!outputs && !p->map_lanes) {
@@ -92,7 +93,7 @@ static double tap_sums_seconds(const struct winograd *p, const struct request *r
         costs->work.copy + distance_seconds(request, pairs / (double)p->grid.groups);
     const struct winograd_transform t = winograd_transform_of(p, NULL, WINOGRAD_TAP_SUMS);
     const double moves = pairs / (double)p->frequencies * transform_moves(&t);
-    return (p->single_batch ? 0 : pairs * batches * each) + moves * costs->work.copy;
+    return (winograd_batches(p) == 1 ? 0 : pairs * batches * each) + moves * costs->work.copy;
 }
 
 // Seconds of reading all transformed taps for each of the batches beside the products, which wait
@@ -124,10 +125,8 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     if (p->map_lanes)
         tiles = (double)p->batches[0] * (double)winograd_vectors(p, p->batch.maps) *
                 (double)(p->batch.rows * p->batch.cols);
-    const double in_times = p->shared_inputs ? 1 : (double)p->oc_splits;
-    const double out_times = p->weight ? (double)ceil_div(p->in, p->chunk) : 1;
-    const double in = (double)p->in * in_times;
-    const double out = (double)p->out * out_times;
+    const double in = (double)p->in * (double)p->rounds[2];
+    const double out = (double)p->out * (double)p->rounds[1];
     const double transforms = in * transform_seconds(p, costs, WINOGRAD_INPUT) +
                               out * transform_seconds(p, costs, WINOGRAD_OUTPUT);
     const double batch = (double)(p->in + p->out) * (double)(p->frequencies * p->positions);
@@ -164,11 +163,11 @@ static void try_split(const struct request *request, const struct winograd_split
     ret->applicable = true;
     ret->spread = 1;
     // Channels last with a map in each lane leaves lanes beyond the batch as they are.
-    ret->peaks = !p->weight && !(p->map_lanes && p->channels_last);
+    ret->peaks = !p->weight && !(p->map_lanes && shape->channels_last);
     ret->hop = p->batch.maps * p->batch.rows * p->batch.cols;
     ret->seconds = layout_seconds(p, request, pairs);
     ret->flops = 2 * pairs * (double)p->maps * (double)p->grid.tiles;
-    ret->shared = size_add(splits, winograd_shared_bytes(p));
+    ret->shared = size_add(splits, p->common);
     ret->worker = p->worker;
     ret->bytes = size_add(p->worker, size_mul(filter, shape->groups * shape->scalar_bytes));
     if (!p->weight) ret->filter_seconds = filter_seconds(request, pairs, WINOGRAD.filter_copies);
@@ -199,35 +198,8 @@ static void *winograd_build(const struct partita_plan *plan, const struct reques
     (void)made;
     winograd_layout(request, &split, &layout);
     assert(layout.worker == plan->choice.worker);
-    size_t stride = layout.transposed ? layout.oc_block : layout.positions;
-    if (layout.weight) stride = layout.strip;
-    const size_t terms = layout.weight ? layout.positions : layout.chunk;
-    layout.offset = arena_take(arena, terms * sizeof *layout.offset);
-    if (!state) return NULL;
-    for (size_t c = 0; c < terms; c++) layout.offset[c] = c * stride;
-    *state = layout;
+    if (state) *state = layout;
     return state;
-}
-
-static enum partita_status winograd_run(const struct partita_plan *plan,
-                                        const struct partita_filter *filter,
-                                        const struct operands *operands, void *workspace)
-{
-    const struct winograd *p = plan->state;
-    // Memory that threads share lies where splits would have their sums: then there is one split.
-    struct winograd_call call = {
-        .plan = plan,
-        .filter = filter,
-        .x = operands->from[0],
-        .y = p->weight ? (char *)operands->from[1] : operands->to,
-        .peak = plan->choice.peaks ? operands->peak : NULL,
-        .shared = workspace,
-        .workers = (char *)workspace + plan->choice.shared,
-        .split_k = {plan, operands->to, workspace, p->k_splits, split_k_bytes(&plan->shape)}};
-    assert(winograd_shared_bytes(p) <= plan->choice.shared);
-    if (p->weight) winograd_backward_weight(&call);
-    else winograd_forward(&call);
-    return PARTITA_OK;
 }
 
 const struct engine engine_winograd = {

@@ -7,16 +7,16 @@
 #include "base/sizes.h"
 #include "base/winograd_matrix.h"
 #include "core/plan.h"
-#include "cpu/conv/split_k.h"
 #include "geometry/winograd_search.h"
 #include "kernels/kernels.h"
+#include "product/split_k.h"
 
 // "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
 // layers of decision 14; "chosen": by hand.
 static const struct {
-    size_t max_tiles, single_tiles, weight_tiles, min_tiles, group_bytes, min_tasks, min_channels;
-    size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
-    size_t few_outputs, few_terms, input_channels, taps_together, few_taps, max_map;
+    size_t max_tiles, single_tiles, weight_tiles, min_tiles, min_tasks, min_channels;
+    size_t few_channels, weight_channels, max_maps, strip_vectors, near_outputs;
+    size_t few_outputs, few_terms, taps_together, few_taps, max_map;
     double batch_gain, map_lanes_gain, rest_price[3], row, transposed_gain;
     double transform, spill, filter_copies, tap, transposed_tap, far_tap, window, window_last;
     double alone, enter, strip_price[4];
@@ -25,22 +25,22 @@ static const struct {
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
     .single_tiles = 256,
     .weight_tiles = 128,
-    .min_tiles = 112,        // minimum of a batch; measured
-    .group_bytes = 16 << 20, // of the groups that threads compute together; chosen
-    // With fewer tasks output channels are split, and inputs transformed for each split; minimum
-    // channels of such a split, half as many where there would be one task. Chosen.
+    .min_tiles = 112, // minimum of a batch; measured
+    // With fewer rounds threads share each, in which output channels are split, or backward weight
+    // splits the batches. Minimum channels of such a split, half as many where there would be one
+    // task. Chosen.
     .min_tasks = 4,
     .min_channels = 16 * CONV_CHANNELS,
     .few_channels = 128, // fewer have too little work in a batch to synchronise threads; measured
     .weight_channels = 256, // of x and of gy that a task of backward weight multiplies; derived
-    .weight_tasks = 4,      // backward weight: with fewer tasks the batches are split; chosen
     .max_maps = 1 << 20,    // images of a dilated layer in one item; chosen
     .strip_vectors = 4,     // of channels that are adjacent in panels, for kernels->conv
-    .sum_blocks = 4,        // blocks of output channels whose taps are computed together; derived
-    .input_channels = 16,   // transformed by one task if all splits share them; chosen
-    .taps_together = 512,   // paths whose taps are transformed together; derived
-    .few_taps = 1 << 12,    // paths that one thread packs before a second one starts; measured
-    .max_map = 1 << 10,     // samples of a map in a lane, whose copies fit the L2 cache; derived
+    // Output channels of a product of backward weight whose sums stay in the L2 cache until they
+    // are taps; derived.
+    .near_outputs = 4 * CONV_CHANNELS,
+    .taps_together = 512, // paths whose taps are transformed together; derived
+    .few_taps = 1 << 12,  // paths that one thread packs before a second one starts; measured
+    .max_map = 1 << 10,   // samples of a map in a lane, whose copies fit the L2 cache; derived
     // Maps in lanes are chosen up to this many times the vectors of other transforms; measured.
     .map_lanes_gain = 2,
     // A batch has this many times the tiles for which reading the taps moves as much as the tiles
@@ -88,55 +88,47 @@ struct winograd_batch {
 // The layout of one direction. Sizes are in scalars unless their comments say bytes.
 struct winograd {
     struct tile_grid grid;
-    bool weight; // backward weight
-    bool channels_last;
+    bool weight;                      // backward weight
     struct sample_strides strides[2]; // of the arrays of the grid's inputs and outputs
     size_t in, out;              // channels of a group, including branches that count as channels
     size_t frequencies;          // products of a tile and pair of channels
     struct winograd_batch batch; // size of a batch that is not at an edge
     size_t maps, batches[3];     // maps of the whole problem; batches along maps, rows, columns
-    size_t positions;            // tiles of a batch, rounded up to whole vectors
-    // Input channels transformed together, and output channels of a task; in backward weight
-    // rounded up to whole vectors and blocks.
-    size_t chunk, oc_split, oc_splits;
-    // Forward and backward data: input channels of a product, or of several that follow each other;
-    // all if products are transposed. Taps are ordered by segments, so that products read them one
-    // after the other.
+    size_t positions;            // tiles of a batch, with capacity for the vectors of each map
+    // A round (layer/rounds.h) has oc_split output channels of a group, and sums over input
+    // channels of a batch, `chunk` of them in a step; in backward weight it has `chunk` input
+    // channels, whole vectors, and sums over the batches of one of k_splits splits, a batch in a
+    // step. A product has `strip` input channels, which are adjacent in the packed operand of
+    // backward weight, and oc_step output channels.
+    size_t chunk, oc_split, steps, k_splits, strip, oc_step;
+    size_t rounds[3]; // of a batch or split: groups, chunks in backward weight, splits of outputs
+    // Forward and backward data: input channels whose taps are adjacent, so that products read them
+    // one after the other.
     size_t segment;
-    // Forward and backward data multiply transformed taps by transformed tiles; the positions of
-    // this product are tiles or, if it is transposed because there are few tiles, output channels.
-    // Taps are stored in blocks of oc_block output channels.
+    // Forward and backward data multiply transformed taps by transformed tiles. Tiles lie along the
+    // vectors or, in transposed products, where there are few, output channels. Taps are stored in
+    // blocks of oc_block output channels.
     bool transposed;
     size_t oc_block;
-    bool map_lanes;     // transforms have a map in each lane (maps.c), not a tile of one map
-    bool shared_inputs; // splits of the output channels share the transformed inputs
-    // Backward weight. shared_panels: threads share the panels of a batch, and its sums.
-    // single_batch: that batch has all tiles, so a worker holds only the sums of a strip. A strip
-    // is the input channels that are adjacent in a panel; sum_blocks the blocks of output channels
-    // that have sums; group_chunk the groups that threads compute together.
-    bool shared_panels, single_batch;
-    size_t strip, sum_blocks, group_chunk;
-    size_t k_splits;                  // splits of the batches
-    size_t sums, in_panel, out_panel; // see struct winograd_scratch
-    size_t in_plane, out_plane;       // scalars from one frequency to the next
-    size_t filter_plane;              // the same for a filter
-    size_t samples, rows, stage;      // of a transform: see struct winograd_scratch
-    size_t windows;                   // likewise; 0 unless channels come last
-    size_t worker;                    // bytes
+    bool map_lanes; // transforms have a map in each lane (maps.c), not a tile of one map
+    bool shared;    // threads share the rounds
+    size_t in_plane, out_plane, sums_plane;    // scalars from one frequency to the next
+    size_t filter_plane;                       // the same for a filter
+    size_t tiles_plane;                        // and for channels that are packed
+    size_t samples, windows, stage, rows_sums; // of a worker: see struct winograd_scratch
+    size_t worker, common;                     // bytes of a worker, and of a round that is shared
     // In vectors of products of one frequency and pair of channels.
     double price, row_price; // of all batches; of a row of tiles besides its tiles
-    size_t *offset; // offsets for kernels->conv: of a chunk's channels, in backward weight of tiles
 };
 
 // A transform along both axes of n adjacent tiles. Element (i, j) of a tile is at x_row[i] +
-// j*x_column, element (i, j) of its result at (i * to[1] + j) * y_plane. An axis of extent 1 is not
+// j*x_column, element (i, j) of its result at i*y_row + j*y_plane. An axis of extent 1 is not
 // transformed.
 struct winograd_transform {
     winograd_fn *kernel;
     size_t extent[WINOGRAD_AXES], count[WINOGRAD_AXES];
     size_t from[WINOGRAD_AXES], to[WINOGRAD_AXES]; // elements
-    size_t n, x_row[WINOGRAD_EXTENT], x_column, y_plane;
-    size_t ahead; // see struct winograd_rows
+    size_t n, x_row[WINOGRAD_EXTENT], x_column, y_row, y_plane;
 };
 
 // The operands of a transform: samples of x, taps or gy into frequencies, or sums to outputs or to
@@ -149,11 +141,13 @@ enum winograd_operand {
     WINOGRAD_TAP_SUMS,
 };
 
-// The transform of an operand, without n, x_row, x_column and y_plane. kernels NULL: sets only
-// sizes.
+// The transform of n tiles of an operand whose elements are x_column apart, and y_plane those of
+// the result, row by row. kernels NULL: sets only sizes.
 struct winograd_transform winograd_transform_of(const struct winograd *p,
                                                 const struct kernels *kernels,
                                                 enum winograd_operand operand);
+void winograd_transform_strides(struct winograd_transform *transform, size_t n, size_t x_column,
+                                size_t y_plane);
 void winograd_transform_tiles(const struct winograd_transform *transform, char *y, const char *x,
                               char *stage);
 
@@ -187,33 +181,41 @@ static inline size_t winograd_batches(const struct winograd *p)
     return size_mul(p->batches[0] * p->batches[1], p->batches[2]);
 }
 
+// Rounds of a batch or, in backward weight, of a split of the batches.
+static inline size_t winograd_batch_rounds(const struct winograd *p)
+{
+    return size_mul(size_mul(p->rounds[0], p->rounds[1]), p->rounds[2]);
+}
+
+// Transposed: scalars of the sums of a tile.
+static inline size_t winograd_rows_pitch(const struct winograd *p)
+{
+    return size_round_up(p->oc_step, p->oc_block);
+}
+
 // One batch: its first map and tile, its size, and its number of tiles.
 struct winograd_index {
     size_t map, at[WINOGRAD_AXES];
     struct winograd_batch batch;
     size_t tiles;
 };
-struct winograd_index winograd_index(const struct winograd *p, size_t batch);
 
-// Memory of one worker, or of all threads of a call. With shared inputs these are, for one
-// batch and group, `in` and, if transposed, the panel of each frequency; with shared panels, for
-// one group, the panels and sums. They replace the worker's own.
+// Memory of a worker and, if rounds are shared, of all threads.
 struct winograd_scratch {
-    // Transformed: [frequency][channel][positions].
+    // The operands of a round, transformed channels of x and, in backward weight, of gy:
+    // [frequency] [channel][position]; backward weight: see packed_operand (run.c).
     char *in, *out;
-    // Of a channel: tiles transformed along their rows, or outputs; rows; result along one axis.
-    char *samples, *rows, *stage;
-    char *windows; // of each map, of a vector of adjacent channels: see struct winograd_window
-    // The transforms of tiles in the layout of kernels->conv. Backward weight: panels
-    // [strip][frequency][tile][input channel of the strip] and
-    // [block of output channels][frequency][tile][channel of the block], and the sums. Transposed,
-    // of one frequency: panels [block of tiles][input channel][tile of the block] and, its result,
-    // [tile][output channel].
-    char *sums, *in_panel, *out_panel;
+    // [frequency][output channel][position]; backward weight: [frequency][output channel][input
+    // channel of the strip], of each product if there are several steps.
+    char *sums;
+    char *rows_sums; // transposed, of one frequency: [tile][output channel]
+    char *tiles;     // transformed channels that are packed; taps on their way from sums
+    char *samples;   // of a channel: tiles transformed along their rows; maps with padding
+    char *windows;   // of each map, of channels that are moved together: see winograd_window
+    char *stage;     // the result of a transform along one axis
 };
-struct winograd_scratch winograd_layout_worker(const struct winograd *p, struct arena *arena);
-struct winograd_scratch winograd_layout_shared(const struct winograd *p, struct arena *arena);
-size_t winograd_shared_bytes(const struct winograd *p); // total of a call
+struct winograd_scratch winograd_scratch(const struct winograd *p, struct arena *worker,
+                                         struct arena *common);
 
 struct winograd_call {
     const struct partita_plan *plan;
@@ -223,60 +225,33 @@ struct winograd_call {
     _Atomic uint64_t *peak; // raised by the samples read of x; NULL: not wanted
     char *shared, *workers;
     struct split_k split_k; // the gradient of the taps
-    // Backward weight with shared panels: the groups and the batch that threads compute together.
-    size_t first, groups, batch;
 };
 
-// One task: channels of a group, counted with branches, of a batch of tiles.
+// A step of a round, or one product of it: channels of a group, counted with branches, of a batch.
 struct winograd_task {
     const struct winograd_call *call;
     const struct winograd *p;
     const struct kernels *kernels;
     size_t group, in, n_in, out, n_out, split;
+    bool first, last; // of the round's steps
     struct winograd_index index;
     struct winograd_scratch scratch;
 };
 
-// A task of all channels of a group, with the memory of its worker and of the call.
-struct winograd_task winograd_task(const struct winograd_call *call, size_t batch, size_t group,
-                                   int worker);
-
-// The samples that a batch's tiles of one map read of a channel, or with channels last write, as
-// rows of samples; those beyond the array are zero. `channel`: scalars from one channel to the
-// next.
+// The samples that a batch's tiles of one map read of a channel, or write, as rows of samples;
+// those beyond the array are zero. `channel`: scalars from one channel to the next.
 struct winograd_window {
     size_t rows, width, channel;
 };
-// Of tiles of so many elements along each axis.
 struct winograd_window winograd_window(const struct winograd *p, const struct winograd_batch *batch,
-                                       const size_t elements[WINOGRAD_AXES]);
+                                       bool outputs);
 
-// One channel of one map and branch, of the array of inputs or of outputs, and its window.
-struct winograd_plane {
-    const struct tile_side *side[WINOGRAD_AXES]; // of the array
-    ptrdiff_t first[WINOGRAD_AXES];              // position where the batch begins
-    size_t position;                             // scalars from one position to the next
-    size_t image[3], branch[3];
-    char *samples;
-    char *rows;      // of the window
-    ptrdiff_t ahead; // bytes to the plane that comes next; 0: none
-    struct winograd_window window;
-};
-struct winograd_plane winograd_plane(const struct winograd_task *task, bool outputs, size_t map,
-                                     size_t channel);
+// The samples of one channel of a group and one map.
+char *winograd_samples(const struct winograd_task *task, bool outputs, size_t map, size_t channel);
 
-// Channels of a branch from `channel` on that are moved to windows or back together.
+// Channels from `channel` on that are moved together, since they are adjacent in the array.
 size_t winograd_together(const struct winograd_task *task, bool outputs, size_t channel,
                          size_t end);
-
-// Writes the windows of n adjacent channels, of which `plane` is the first, to y.
-void winograd_write_windows(const struct winograd_task *task, const struct winograd_plane *plane,
-                            size_t n);
-
-// Which rows of a plane's window, and samples of them, are in the array, whose samples follow one
-// another; returns the first of them.
-char *winograd_plane_lines(const struct winograd_task *task, const struct winograd_plane *plane,
-                           struct winograd_lines *lines);
 
 // How results of output channel k are finished.
 struct conv_finish winograd_finish(const struct winograd_task *task, size_t k);
@@ -284,15 +259,16 @@ struct conv_finish winograd_finish(const struct winograd_task *task, size_t k);
 // Raises the peak of the call by n scalars of x, unless another task does.
 void winograd_raise_peak(const struct winograd_task *task, const char *samples, size_t n);
 
-// Transforms n channels of x, or of gy (`outputs`), from `first` on into
-// to[frequency][channel][positions]. Tiles of the maps are adjacent; the rest of the last vector is
-// undefined.
-void winograd_transform_planes(const struct winograd_task *task, bool outputs, size_t first,
-                               size_t n, char *to);
+// Transforms n channels of x, or of gy (`outputs`), from `first` on into to[frequency][channel]
+// [position], frequencies being `plane` scalars apart: load_planes (planes.c) or, with a map in
+// each lane, load_maps (maps.c). Vectors of a channel may reach into the next one's maps.
+void winograd_load_planes(const struct winograd_task *task, bool outputs, size_t first, size_t n,
+                          char *to, size_t plane);
+void winograd_load_maps(const struct winograd_task *task, bool outputs, size_t first, size_t n,
+                        char *to, size_t plane);
 
-// The same for any layout, and the transforms of outputs of small maps in the lanes (maps.c).
-void winograd_transform_channels(const struct winograd_task *task, bool outputs, size_t first,
-                                 size_t n, char *to);
+// Transforms the sums of a task's output channels, and stores the results.
+void winograd_store_planes(const struct winograd_task *task);
 void winograd_store_maps(const struct winograd_task *task);
 
 // Small maps. winograd_map_samples: of the larger plane, of inputs or of outputs.
@@ -316,15 +292,17 @@ static inline size_t winograd_map_pitch(const struct winograd *p)
     return (winograd_map_samples(p) | 1) * winograd_lanes(p);
 }
 
-// The layout of a split into tiles (layout.c), without offset.
+// The layout of a split into tiles (layout.c).
 void winograd_layout(const struct request *request, const struct winograd_split *split,
                      struct winograd *ret);
 
-// Filters (taps.c), forward and backward data (forward.c), backward weight (weight.c).
+// Filters, and the taps of a task's sums in backward weight (taps.c); a call (run.c).
 struct filter_bytes winograd_filter_bytes(const struct partita_plan *plan);
 enum partita_status winograd_filter_pack(struct partita_filter *filter, const void *taps,
                                          const struct region *scratch);
-void winograd_forward(struct winograd_call *call);
-void winograd_backward_weight(struct winograd_call *call);
+void winograd_store_taps(const struct winograd_task *task);
+enum partita_status winograd_run(const struct partita_plan *plan,
+                                 const struct partita_filter *filter,
+                                 const struct operands *operands, void *workspace);
 
 #endif
