@@ -147,9 +147,6 @@ struct filter_ops {
                                         const struct partita_filter *base);
     // Stores the bias with the taps; NULL: the caller keeps a copy in filter->bias.
     enum partita_status (*bias)(struct partita_filter *filter, const void *bias);
-    // Returns the taps in device memory if the filter holds only the taps in the caller's layout,
-    // else NULL. NULL: no filter of the engine is of this form.
-    const void *(*taps)(const struct partita_filter *filter);
     void (*destroy)(struct partita_filter *filter); // NULL: filter->state is one arena
 };
 

@@ -3,6 +3,7 @@
 #include "module.h"
 
 #include "core/spectrum.h"
+#include "cuda/device/bias.h"
 #include "cuda/device/device.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/micro_batch.h"
@@ -95,13 +96,11 @@ static enum partita_status module_filter_update(struct partita_filter *filter,
 static enum partita_status module_backward_bias(const struct partita_plan *plan,
                                                 const struct operands *operands)
 {
-    struct cuda_scope scope;
-    enum partita_status status = cuda_enter_queue(plan, operands->queue, &scope);
-    if (status == PARTITA_OK)
-        status =
-            operands->queue ? cuda_queued_bias(plan, operands) : cuda_pipeline_bias(plan, operands);
-    cuda_leave(&scope);
-    return status;
+    struct cuda_bias_plan bias;
+    struct operands weight = *operands;
+    weight.from[0] = NULL, weight.from[1] = operands->from[0];
+    cuda_bias_plan_of(plan, &bias);
+    return module_run(&bias.plan, NULL, &weight, NULL);
 }
 
 enum partita_status cuda_open(size_t index, char *text, size_t size, struct device **ret_device)

@@ -129,8 +129,7 @@ static void describe_micro_batch(const struct partita_plan *plan, struct text *t
     const struct axis *whole = plan->shape.axis, *part = plan->micro_batch->shape.axis;
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     text_add(text, "  arrays in the host's memory: ");
-    if (part->kernel < whole->kernel) text_add(text, "%zu taps at a time\n", part->kernel);
-    else if (part->size == whole->size && part->out == whole->out)
+    if (part->size == whole->size && part->out == whole->out)
         text_add(text, "%zu items of the batch at a time\n", plan->micro_batch->shape.batch);
     else
         text_add(text, "%zu samples of each line of %s at a time\n", data ? part->size : part->out,

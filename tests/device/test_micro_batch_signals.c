@@ -354,57 +354,6 @@ static void larger_than_memory(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Few outputs of long operands, split along the taps: signals larger than device memory, and taps
-// of a single use.
-static const struct partita_problem lags[] = {
-    {LENGTH(30010), CORRELATE, KERNEL(30000), PAD(20)},
-    {LENGTH(29990), KERNEL(30000), PAD(20)},
-    {LENGTH(40040), KERNEL(20001), DILATION(2), STRIDE(3)},
-    {LENGTH(9010), TYPES(CF32, CF32), CORRELATE, KERNEL(9000)},
-    {LENGTH(9040), CHANNELS(4, 2), GROUPS(2), KERNEL(9001), PAD_BEGIN(5)},
-};
-enum { N_LAGS = sizeof lags / sizeof *lags };
-
-static void few_outputs(void **state)
-{
-    const struct partita_problem *problem = *state;
-    const size_t limit = 100 << 10;
-    struct partita_options options = options_of("cuda/blocks", limit);
-    struct random random = random_start("few");
-    struct rig rig;
-    options.directions = PARTITA_FORWARD;
-    rig_open(&rig, problem, &options, &random);
-    assert_true(rig.plan->choice.from_taps);
-    assert_non_null(rig.plan->micro_batch);
-    assert_true(rig.plan->micro_batch->shape.axis[0].kernel < problem->kernel[0]);
-    char text[4096];
-    partita_plan_explain(rig.plan, text, sizeof text);
-    assert_non_null(strstr(text, "taps at a time"));
-    hostdev_memory(limit + 4096 + TABLES +
-                   rig.n_w * rig.sample_bytes); // the operands and the filter
-    rig_forward(&rig);
-    rig_check(&rig);
-    void *first = malloc(rig.n_y * rig.sample_bytes);
-    memcpy(first, rig.y, rig.n_y * rig.sample_bytes);
-    partita_filter_destroy(rig.filter);
-    rig.filter = NULL;
-    memset(rig.y, 0xff, rig.n_y * rig.sample_bytes);
-    hostdev_memory(limit + 4096 + TABLES);
-    assert_ok(partita_forward(rig.plan, NULL, rig.y, rig.x, &(struct partita_call){.taps = rig.w}));
-    hostdev_memory(0);
-    assert_memory_equal(rig.y, first, rig.n_y * rig.sample_bytes);
-    free(first);
-    if (!type_is_complex(problem->signal)) { // a bias is added once
-        const float bias[] = {3, 3};
-        for (size_t i = 0; i < rig.n_y; i++) rig.reference[i] += bias[0];
-        assert_ok(filter_with_bias(rig.plan, rig.w, bias, &rig.filter));
-        rig_forward(&rig);
-        rig_check(&rig);
-    }
-    rig_close(&rig);
-    assert_int_equal(hostdev_allocations(), 0);
-}
-
 // Taps of a single use that every micro-batch of many outputs, or of a batch, reads.
 static void taps_of_every_micro_batch(void **state)
 {
@@ -471,7 +420,7 @@ static size_t list_engines(struct engine_name ret[MAX_DEVICE_ENGINES])
 int main(void)
 {
     enum { ALONE = 8, FAILING = 1 };
-    static struct CMUnitTest tests[ALONE + N_LAGS + 2 * MAX_DEVICE_ENGINES + FAILING];
+    static struct CMUnitTest tests[ALONE + 2 * MAX_DEVICE_ENGINES + FAILING];
     static struct engine_name engines[MAX_DEVICE_ENGINES];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
@@ -484,8 +433,6 @@ int main(void)
     tests[n++] =
         named_test(larger_than_memory, "cuda/overlap-save", "cuda/overlap-save/larger-than-memory");
     tests[n++] = named_test(larger_than_memory, "cuda/blocks", "cuda/blocks/larger-than-memory");
-    for (size_t i = 0; i < N_LAGS; i++)
-        tests[n++] = named_test(few_outputs, &lags[i], "few-outputs-%zu", i);
     tests[n++] = named_test(taps_of_every_micro_batch, NULL, "taps-with-every-piece");
     const size_t n_engines = list_engines(engines);
     for (size_t e = 0; e < n_engines; e++) {

@@ -50,13 +50,6 @@ static enum partita_status cuda_blocks_filter_pack(struct partita_filter *filter
     return cuda_pairs_filter(filter->plan, state->taps, taps, scratch->data);
 }
 
-static const void *blocks_filter_taps(const struct partita_filter *filter)
-{
-    const struct cuda_filter *state = filter->state;
-    const bool lags = cuda_blocks_of(filter->plan)->layout.method == BLOCK_LAGS;
-    return lags && !state->bias ? state->taps : NULL;
-}
-
 static enum partita_status cuda_blocks_run(const struct partita_plan *plan,
                                            const struct partita_filter *filter,
                                            const struct operands *operands, void *workspace)
@@ -100,7 +93,6 @@ const struct engine cuda_blocks = {
     .plan_destroy = cuda_blocks_plan_destroy,
     .explain = cuda_blocks_explain,
     .directions = CUDA_ALL_DIRECTIONS,
-    .filter = {CUDA_FILTER_OPS(cuda_blocks_filter_bytes, cuda_blocks_filter_pack),
-               .taps = blocks_filter_taps},
+    .filter = {CUDA_FILTER_OPS(cuda_blocks_filter_bytes, cuda_blocks_filter_pack)},
     .bounded = {.run = cuda_blocks_run},
 };

@@ -17,25 +17,18 @@ static const size_t TARGET_BYTES = 16 << 20;
 enum { NEW_OF_SHARED = 4 };
 
 // The dimension that is split.
-enum dimension { BY_TAPS, BY_ROWS, BY_BATCH, DIMENSIONS };
+enum dimension { BY_ROWS, BY_BATCH, DIMENSIONS };
 
 static enum dimension dimension_of(const struct partita_plan *plan)
 {
     const struct axis *whole = &plan->shape.axis[0], *part = &plan->micro_batch->shape.axis[0];
-    if (part->kernel < whole->kernel) return BY_TAPS;
     return part->size == whole->size && part->out == whole->out ? BY_BATCH : BY_ROWS;
-}
-
-bool cuda_micro_batches_of_taps(const struct partita_plan *plan)
-{
-    return plan->micro_batch && dimension_of(plan) == BY_TAPS;
 }
 
 static size_t step_count(const struct partita_plan *plan, enum dimension by)
 {
     const struct axis *axis = &plan->shape.axis[0];
     if (by == BY_BATCH) return plan->shape.batch;
-    if (by == BY_TAPS) return axis->kernel;
     return plan->direction == PARTITA_BACKWARD_DATA ? ceil_div(axis->size, axis->stride)
                                                     : axis->out;
 }
@@ -48,10 +41,10 @@ struct rows {
     ptrdiff_t end;
 };
 
-// A step is an item; a tap; an output with all inputs that it reads; of backward data `stride`
-// inputs with all outputs that read them.
+// A step is an item; an output with all inputs that it reads; of backward data `stride` inputs with
+// all outputs that read them.
 struct split {
-    struct rows x, taps, y;
+    struct rows x, y;
 };
 
 static struct split split_of(const struct partita_plan *plan, enum dimension by)
@@ -66,12 +59,6 @@ static struct split split_of(const struct partita_plan *plan, enum dimension by)
     const ptrdiff_t behind = range_end(windows_inputs(&reads, (struct range){0, axis->out}));
     x = (struct rows){shape->in_channels, axis->size, bytes, reads, behind};
     y = (struct rows){shape->out_channels, axis->out, bytes, each, (ptrdiff_t)axis->out};
-    if (by == BY_TAPS) {
-        x.steps = (struct windows){axis->begin, axis->dilation, (axis->out - 1) * axis->stride + 1};
-        return (struct split){.x = x,
-                              .taps = {shape->out_channels * shape->group_in, axis->kernel,
-                                       shape->tap_bytes, each, (ptrdiff_t)axis->kernel}};
-    }
     if (plan->direction == PARTITA_BACKWARD_DATA) {
         const struct range outputs = windows_outputs(&reads, (struct range){0, axis->stride});
         x.steps = (struct windows){0, axis->stride, axis->stride};
@@ -92,11 +79,8 @@ static size_t samples_of_steps(const struct rows *rows, size_t n)
 static size_t step_bytes(const struct partita_plan *plan, enum dimension by, size_t n)
 {
     const struct split split = split_of(plan, by);
-    const struct rows *const arrays[] = {&split.x, &split.taps, &split.y};
-    size_t bytes = 0;
-    for (int a = 0; a < 3; a++)
-        bytes += arrays[a]->count * samples_of_steps(arrays[a], n) * arrays[a]->bytes;
-    return bytes;
+    return split.x.count * samples_of_steps(&split.x, n) * split.x.bytes +
+           split.y.count * samples_of_steps(&split.y, n) * split.y.bytes;
 }
 
 // The problem of n steps.
@@ -107,21 +91,19 @@ static struct shape shape_of_steps(const struct partita_plan *plan, enum dimensi
     struct axis *axis = &shape.axis[0];
     shape.batch = by == BY_BATCH ? n : 1;
     if (by == BY_BATCH) return shape;
-    if (by == BY_TAPS) axis->kernel = n, axis->span = (n - 1) * axis->dilation + 1;
-    else axis->out = samples_of_steps(&split.y, n);
+    axis->out = samples_of_steps(&split.y, n);
     axis->size = samples_of_steps(&split.x, n);
     axis->begin += (ptrdiff_t)axis->stride * split.y.steps.first - split.x.steps.first;
     return shape;
 }
 
-// Steps of rows or taps, no fewer than `min` >= 1, within `max` bytes; all of them where that
-// brings no more new data than is shared.
-static size_t split_steps(const struct partita_plan *plan, enum dimension by, size_t min,
-                          size_t target, size_t max)
+// Steps of rows, no fewer than `min` >= 1, within `max` bytes; all of them where that brings no
+// more new data than is shared.
+static size_t split_rows(const struct partita_plan *plan, size_t min, size_t target, size_t max)
 {
-    const size_t all = step_count(plan, by), one = step_bytes(plan, by, 1);
+    const size_t all = step_count(plan, BY_ROWS), one = step_bytes(plan, BY_ROWS, 1);
     if (all == 1) return 1;
-    const size_t step = step_bytes(plan, by, 2) - one, shared = one > step ? one - step : 0;
+    const size_t step = step_bytes(plan, BY_ROWS, 2) - one, shared = one > step ? one - step : 0;
     if (max <= shared) return all;
     size_t n = target > shared ? (target - shared) / step : 0;
     n = size_max(size_max(n, ceil_div(NEW_OF_SHARED * shared, step)), min);
@@ -155,21 +137,14 @@ static size_t choose_steps(const struct partita_plan *plan, enum dimension by, s
     const size_t target = size_min(TARGET_BYTES, limit / 4), all = step_count(plan, by);
     const size_t max = size_min(limit, cuda_device_of(plan)->memory / 2) / 4;
     const size_t item = step_bytes(plan, BY_BATCH, 1);
-    const bool fits = item <= target;
     if (by == BY_BATCH) return size_split_even(all, size_max(target / item, 1));
-    // Rows of items that fit are left whole; taps that are read in place may be long beside them.
-    if (fits && !(by == BY_TAPS && plan->choice.from_taps)) return all;
-    if (shape->rank > 1 || step_bytes(plan, by, all) <= target) return all;
-    if (by == BY_TAPS) {
-        const bool lone = shape->batch == 1 && plan->direction == PARTITA_FORWARD && !shape->relu;
-        const bool in_place = plan->choice.from_taps && plan->engine->filter.taps;
-        return lone && in_place ? split_steps(plan, by, 1, target, max) : all;
-    }
+    // Rows of items that fit are left whole.
+    if (item <= target || shape->rank > 1 || step_bytes(plan, by, all) <= target) return all;
     // An engine that transforms needs a transform's length of samples, engines for layers as much
     // for each residue of dilated taps.
     size_t min = has_spectra(plan) ? size_max(plan->choice.transform, 1) : 1;
     if (plan->engine->max_rank) min = size_mul(min, shape->axis[0].dilation);
-    return reads_all_taps(plan) ? split_steps(plan, by, min, target, max) : all;
+    return reads_all_taps(plan) ? split_rows(plan, min, target, max) : all;
 }
 
 // Whether the plan's engine serves a micro-batch within the request's limit.
@@ -233,13 +208,12 @@ enum partita_status cuda_micro_batch_plan(struct partita_plan *plan, const struc
 {
     for (enum dimension by = 0; by < DIMENSIONS; by++) {
         // Sums of micro-batches are not rounded between them.
-        const bool sums = by == BY_TAPS || plan->direction == PARTITA_BACKWARD_WEIGHT;
-        if (plan->shape.half && sums) continue;
+        if (plan->shape.half && plan->direction == PARTITA_BACKWARD_WEIGHT) continue;
         const size_t n = choose_steps(plan, by, request->workspace_limit);
         assert(n > 0);
         if (n >= step_count(plan, by)) continue;
         const enum partita_status status = make_micro_batch(plan, request, by, n);
-        if (status == PARTITA_OK && by != BY_TAPS) log_too_large(plan, plan->micro_batch);
+        if (status == PARTITA_OK) log_too_large(plan, plan->micro_batch);
         if (status != PARTITA_ERR_UNSUPPORTED) return status;
     }
     log_too_large(plan, plan);
@@ -274,45 +248,12 @@ struct cuda_micro_batches cuda_micro_batches_of(const struct partita_plan *plan,
     const size_t taps_bytes = cuda_taps_bytes(&plan->shape);
     const struct split split = split_of(plan, by);
     const struct cuda_row_ranges x = ranges_of_steps(&split.x, n), y = ranges_of_steps(&split.y, n);
-    struct cuda_row_ranges taps = {.rows = 1, .end = taps_bytes, .bytes = taps_bytes}; // of all
     struct cuda_micro_batches ret = {.sets = by == BY_ROWS ? plan->shape.batch : 1,
                                      .of_set = ceil_div(steps, n)};
-    if (by == BY_TAPS) taps = ranges_of_steps(&split.taps, n);
-    if (by == BY_TAPS && plan->shape.flip) { // in the order in which they meet x
-        taps.first = (ptrdiff_t)(steps - n) * (ptrdiff_t)plan->shape.tap_bytes;
-        taps.hop = -taps.hop;
-    }
-    if (from_taps || by == BY_TAPS) ret.from[1] = taps;
+    if (from_taps)
+        ret.from[1] = (struct cuda_row_ranges){.rows = 1, .end = taps_bytes, .bytes = taps_bytes};
     if (plan->direction == PARTITA_FORWARD) ret.to = y, ret.from[0] = x;
     else if (plan->direction == PARTITA_BACKWARD_DATA) ret.to = x, ret.from[0] = y;
     else ret.from[0] = x, ret.from[1] = y, ret.sum_bytes = taps_bytes;
-    if (by == BY_TAPS) ret.sum_bytes = cuda_output_bytes(&plan->shape);
     return ret;
-}
-
-// gy of the bias is split as a direction of the plan splits it.
-bool cuda_micro_batches_of_bias(const struct partita_plan *plan, struct cuda_micro_batches *ret,
-                                struct shape *ret_shape)
-{
-    const struct partita_plan *const plans[] = {plan, plan->backward_weight, plan->backward_data};
-    const struct shape *shape = &plan->shape;
-    if (shape->half) return false; // sums of micro-batches are not rounded between them
-    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
-        if (!plans[i] || !plans[i]->micro_batch || dimension_of(plans[i]) == BY_TAPS) continue;
-        const enum dimension by = dimension_of(plans[i]);
-        struct rows gy = split_of(plans[i], by).y;
-        *ret_shape = plans[i]->micro_batch->shape;
-        size_t n = ret_shape->batch;
-        if (by == BY_ROWS) {
-            gy.steps = (struct windows){0, 1, 1};
-            gy.end = (ptrdiff_t)gy.size;
-            n = ret_shape->axis[0].out = size_min(ret_shape->axis[0].out, gy.size);
-        }
-        *ret = (struct cuda_micro_batches){.sets = by == BY_ROWS ? shape->batch : 1,
-                                           .of_set = ceil_div(gy.size, n),
-                                           .from = {ranges_of_steps(&gy, n)},
-                                           .sum_bytes = shape->out_channels * shape->scalar_bytes};
-        return true;
-    }
-    return false;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Splits arrays in host memory into micro-batches, each of which is a call of a plan for
 // micro-batches. A micro-batch is some items of a batch; or, if an item is too large and has one
-// axis, some outputs of its rows with the inputs that they read; or, if few outputs read long taps,
-// some of the taps. (decision 27)
+// axis, some outputs of its rows with the inputs that they read. (decision 27)
 #ifndef PARTITA_CUDA_MICRO_BATCH_H
 #define PARTITA_CUDA_MICRO_BATCH_H
 
@@ -33,13 +32,5 @@ struct cuda_micro_batches {
 
 // For a plan that has micro-batches; `from_taps`: for calls that read the taps in place.
 struct cuda_micro_batches cuda_micro_batches_of(const struct partita_plan *plan, bool from_taps);
-
-// The same for the gradient of the bias; *ret_shape gets the batch and the outputs of a micro-batch
-// of gy. False if gy is not split.
-bool cuda_micro_batches_of_bias(const struct partita_plan *plan, struct cuda_micro_batches *ret,
-                                struct shape *ret_shape);
-
-// Whether micro-batches split the taps, which are those of the call, or of its filter.
-bool cuda_micro_batches_of_taps(const struct partita_plan *plan);
 
 #endif

@@ -21,7 +21,6 @@ struct array {
 
 struct pipeline {
     const struct partita_plan *plan; // of the whole
-    const struct shape *of_bias;     // the gradient of the bias, of such a gy; NULL: the plan's
     const struct partita_filter *filter;
     void *workspace;
     struct cuda_staging *staging;
@@ -107,14 +106,6 @@ static enum partita_status arrive(const struct pipeline *p, size_t i)
     return status == PARTITA_OK ? record_event(p, CUDA_ARRIVED, i, p->staging->in) : status;
 }
 
-enum partita_status cuda_queue_bias(const struct partita_plan *plan, const struct shape *shape,
-                                    void *gb, const void *gy)
-{
-    const int64_t sizes[3] = {(int64_t)shape->batch, (int64_t)shape->out_channels,
-                              (int64_t)shape_outputs(shape)};
-    return CU(plan, cuda_bias_gradient(sizes, cuda_storage_of(shape), gb, gy));
-}
-
 static enum partita_status compute(const struct pipeline *p, size_t i)
 {
     const struct partita_plan *part = p->plan->micro_batch;
@@ -129,9 +120,7 @@ static enum partita_status compute(const struct pipeline *p, size_t i)
     enum partita_status status = wait_event(p, CUDA_ARRIVED, i, cudaStreamPerThread);
     // Of the first two the event is a past call's, or was never recorded: nobody waits.
     if (status == PARTITA_OK) status = wait_event(p, CUDA_LEFT, i, cudaStreamPerThread);
-    if (status == PARTITA_OK)
-        status = p->of_bias ? cuda_queue_bias(p->plan, p->of_bias, operands.to, operands.from[0])
-                            : cuda_bounded_run(part, p->filter, &operands, p->workspace);
+    if (status == PARTITA_OK) status = cuda_bounded_run(part, p->filter, &operands, p->workspace);
     if (status == PARTITA_OK && p->sums && i) // in order
         status = CU(p->plan, cuda_launch_add_sums(f64, p->sums, p->sums, sums, 2));
     return status == PARTITA_OK ? record_event(p, CUDA_COMPUTED, i, cudaStreamPerThread) : status;
@@ -270,53 +259,22 @@ static void set_arrays(struct pipeline *p, const struct cuda_micro_batches *spli
                            .caller = split->from[i].rows ? (char *)operands->from[i] : NULL};
 }
 
-// Runs the call by micro-batches if an array is not on the device. *ret_away: it did, or failed.
-static enum partita_status run_if_away(struct pipeline *p, void *to, bool *ret_away)
-{
-    enum partita_status status = locate_arrays(p, ret_away);
-    if (status != PARTITA_OK) *ret_away = true;
-    if (status != PARTITA_OK || !*ret_away) return status;
-    status = reserve(p);
-    if (status == PARTITA_OK) status = run_micro_batches(p, to);
-    return release(p, status);
-}
-
 enum partita_status cuda_pipeline_run(const struct partita_plan *plan,
                                       const struct partita_filter *filter,
                                       const struct operands *operands, void *workspace)
 {
-    struct operands split_operands = *operands;
-    const bool taps = cuda_micro_batches_of_taps(plan), from_taps = operands->from_taps;
-    if (taps && !from_taps) split_operands.from[1] = plan->engine->filter.taps(filter);
-    if (plan->micro_batch && !operands->cached_spectra && !(taps && !split_operands.from[1])) {
-        const struct cuda_micro_batches split = cuda_micro_batches_of(plan, from_taps);
-        struct pipeline p = {.plan = plan, .filter = taps ? NULL : filter};
-        bool away;
+    struct pipeline p = {.plan = plan, .filter = filter};
+    bool away = false;
+    enum partita_status status = PARTITA_OK;
+    if (plan->micro_batch && !operands->cached_spectra) {
+        const struct cuda_micro_batches split = cuda_micro_batches_of(plan, operands->from_taps);
         if (plan->micro_batch->choice.shared <= plan->choice.shared) p.workspace = workspace;
-        set_arrays(&p, &split, &split_operands);
-        const enum partita_status status = run_if_away(&p, operands->to, &away);
-        if (away) return status;
-    }
-    return cuda_bounded_run(plan, filter, operands, workspace);
-}
-
-enum partita_status cuda_pipeline_bias(const struct partita_plan *plan,
-                                       const struct operands *operands)
-{
-    const struct shape *shape = &plan->shape;
-    const struct cuda_sizes sizes = {.to = shape->out_channels * shape_alignment(shape),
-                                     .from = {cuda_output_bytes(shape)}};
-    struct cuda_micro_batches split;
-    struct shape part;
-    if (cuda_micro_batches_of_bias(plan, &split, &part)) {
-        struct pipeline p = {.plan = plan, .of_bias = &part};
-        bool away;
         set_arrays(&p, &split, operands);
-        const enum partita_status status = run_if_away(&p, operands->to, &away);
-        if (away) return status;
+        status = locate_arrays(&p, &away);
     }
-    struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, &sizes, NULL, &call);
-    if (status == PARTITA_OK) status = cuda_queue_bias(plan, shape, call.to, call.from[0]);
-    return cuda_call_end(&call, status);
+    if (status != PARTITA_OK) return status;
+    if (!away) return cuda_bounded_run(plan, filter, operands, workspace);
+    status = reserve(&p);
+    if (status == PARTITA_OK) status = run_micro_batches(&p, operands->to);
+    return release(&p, status);
 }

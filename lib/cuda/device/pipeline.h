@@ -13,12 +13,4 @@ enum partita_status cuda_pipeline_run(const struct partita_plan *plan,
                                       const struct partita_filter *filter,
                                       const struct operands *operands, void *workspace);
 
-// The same for the gradient of the bias, which is computed in the same way for every engine.
-enum partita_status cuda_pipeline_bias(const struct partita_plan *plan,
-                                       const struct operands *operands);
-
-// Queues the gradient of the bias, of gy with the shape's batch and outputs, all in device memory.
-enum partita_status cuda_queue_bias(const struct partita_plan *plan, const struct shape *shape,
-                                    void *gb, const void *gy);
-
 #endif

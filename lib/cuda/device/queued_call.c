@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "queued_call.h"
 
+#include "bias.h"
 #include "bounded_call.h"
 #include "filter.h"
-#include "pipeline.h"
 
 enum { // bits of cuda_device.prepared, besides those of the directions
     BIAS_PREPARED = 8,
@@ -49,28 +49,27 @@ enum partita_status cuda_load(const struct partita_plan *plan, bool cached)
     return status;
 }
 
-static enum partita_status load_bias(const struct partita_plan *plan)
+static bool is_bias(const struct partita_plan *plan)
 {
-    struct cuda_scope scope;
-    enum partita_status status = cuda_enter(plan, &scope);
-    cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread, .loads = true});
-    if (status == PARTITA_OK) status = cuda_queue_bias(plan, &plan->shape, NO_ARRAY, NO_ARRAY);
-    cuda_leave(&scope);
-    return status;
+    return plan->engine == &cuda_bias;
 }
 
-// `what`: a direction or BIAS_PREPARED.
-static bool is_prepared(const struct partita_plan *plan, unsigned what)
+// The plan's bit of cuda_device.prepared.
+static unsigned prepared_bit(const struct partita_plan *plan)
 {
-    return atomic_load(&cuda_device_of(plan)->prepared) & what;
+    return is_bias(plan) ? BIAS_PREPARED : plan->direction;
 }
 
-static enum partita_status prepare_once(const struct partita_plan *plan, unsigned what)
+static bool is_prepared(const struct partita_plan *plan)
 {
-    if (is_prepared(plan, what)) return PARTITA_OK;
-    const enum partita_status status =
-        what == BIAS_PREPARED ? load_bias(plan) : cuda_load(plan, false);
-    if (status == PARTITA_OK) atomic_fetch_or(&cuda_device_of(plan)->prepared, what);
+    return atomic_load(&cuda_device_of(plan)->prepared) & prepared_bit(plan);
+}
+
+static enum partita_status prepare_once(const struct partita_plan *plan)
+{
+    if (is_prepared(plan)) return PARTITA_OK;
+    const enum partita_status status = cuda_load(plan, false);
+    if (status == PARTITA_OK) atomic_fetch_or(&cuda_device_of(plan)->prepared, prepared_bit(plan));
     return status;
 }
 
@@ -80,20 +79,21 @@ enum partita_status cuda_prepare(const struct partita_plan *plan)
                                                 plan->backward_weight};
     enum partita_status status = cuda_device_status(plan);
     for (int i = 0; i < 3 && status == PARTITA_OK; i++)
-        if (plans[i]) status = prepare_once(plans[i], plans[i]->direction);
+        if (plans[i]) status = prepare_once(plans[i]);
     if (status != PARTITA_OK || plan->shape.complex_signal) return status;
-    return prepare_once(plan, BIAS_PREPARED);
+    struct cuda_bias_plan bias;
+    cuda_bias_plan_of(plan, &bias);
+    return prepare_once(&bias.plan);
 }
 
 // A queue that is recorded takes no loading of kernels. A queue of another device is refused here,
 // before cuFFT meets it.
-static enum partita_status prepare_for(const struct partita_plan *plan, unsigned what,
-                                       cudaStream_t queue)
+static enum partita_status prepare_for(const struct partita_plan *plan, cudaStream_t queue)
 {
     enum cudaStreamCaptureStatus capture;
     const enum partita_status status = CU(plan, cudaStreamIsCapturing(queue, &capture));
-    if (status != PARTITA_OK || is_prepared(plan, what)) return status;
-    if (capture == cudaStreamCaptureStatusNone) return prepare_once(plan, what);
+    if (status != PARTITA_OK || is_prepared(plan)) return status;
+    if (capture == cudaStreamCaptureStatusNone) return prepare_once(plan);
     log_line(&plan->log, "call.queue is being captured: call partita_plan_prepare before");
     return PARTITA_ERR_STATE;
 }
@@ -115,20 +115,21 @@ static enum partita_status check_array(const struct partita_plan *plan, const ch
     return PARTITA_ERR_ARG;
 }
 
-// Names of the arrays of a direction: to, from[0], from[1].
-static const char *const *array_names(enum partita_direction direction)
+// Names of the arrays of a plan: to, from[0], from[1].
+static const char *const *array_names(const struct partita_plan *plan)
 {
     static const char *const forward[] = {"y", "x", "taps"}, *const data[] = {"gx", "gy", ""},
-                             *const weight[] = {"gw", "x", "gy"};
-    if (direction == PARTITA_FORWARD) return forward;
-    return direction == PARTITA_BACKWARD_DATA ? data : weight;
+                             *const weight[] = {"gw", "x", "gy"}, *const bias[] = {"gb", "", "gy"};
+    if (is_bias(plan)) return bias;
+    if (plan->direction == PARTITA_FORWARD) return forward;
+    return plan->direction == PARTITA_BACKWARD_DATA ? data : weight;
 }
 
 static enum partita_status check_arrays(const struct partita_plan *plan,
                                         const struct operands *operands, const void *workspace)
 {
     const struct cuda_sizes sizes = cuda_sizes_of(plan);
-    const char *const *names = array_names(plan->direction);
+    const char *const *names = array_names(plan);
     enum partita_status status =
         check_array(plan, names[0], operands->to, sizes.to, sizes.alignment);
     for (int i = 0; i < 2 && status == PARTITA_OK; i++)
@@ -144,23 +145,8 @@ enum partita_status cuda_queued_run(const struct partita_plan *plan,
                                     const struct operands *operands, void *workspace)
 {
     enum partita_status status = check_arrays(plan, operands, workspace);
-    if (status == PARTITA_OK) status = prepare_for(plan, plan->direction, operands->queue);
+    if (status == PARTITA_OK) status = prepare_for(plan, operands->queue);
     return status == PARTITA_OK ? plan->engine->bounded.run(plan, filter, operands, workspace)
-                                : status;
-}
-
-enum partita_status cuda_queued_bias(const struct partita_plan *plan,
-                                     const struct operands *operands)
-{
-    const struct shape *shape = &plan->shape;
-    enum partita_status status =
-        check_array(plan, "gb", operands->to, shape->out_channels * shape_alignment(shape),
-                    shape_alignment(shape));
-    if (status == PARTITA_OK)
-        status = check_array(plan, "gy", operands->from[0], cuda_output_bytes(shape),
-                             shape->sample_bytes);
-    if (status == PARTITA_OK) status = prepare_for(plan, BIAS_PREPARED, operands->queue);
-    return status == PARTITA_OK ? cuda_queue_bias(plan, shape, operands->to, operands->from[0])
                                 : status;
 }
 
@@ -183,7 +169,7 @@ enum partita_status cuda_queued_update(struct partita_filter *filter,
             return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED,
                              "call.queue: problem.separable: %s factors taps on the host",
                              each->plan->engine->name);
-        status = prepare_for(each->plan, each->plan->direction, operands->queue);
+        status = prepare_for(each->plan, operands->queue);
     }
     return status == PARTITA_OK ? cuda_filter_queue(filter, operands, &scratch) : status;
 }

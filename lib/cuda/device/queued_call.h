@@ -14,16 +14,14 @@ enum partita_status cuda_load(const struct partita_plan *plan, bool cached);
 // gradient of the bias.
 enum partita_status cuda_prepare(const struct partita_plan *plan);
 
-// Bounded problems, updates of a filter and the gradient of the bias, after cuda_enter_queue.
-// Prepares the direction if that has not been done. Errors: PARTITA_ERR_ARG for an array that is
-// not in the device's memory or not aligned to a sample; PARTITA_ERR_STATE if the queue is recorded
-// before the direction was prepared. The log line says which.
+// Bounded problems and updates of a filter, after cuda_enter_queue. Prepares the direction if that
+// has not been done. Errors: PARTITA_ERR_ARG for an array that is not in the device's memory or not
+// aligned to a sample; PARTITA_ERR_STATE if the queue is recorded before the direction was
+// prepared. The log line says which.
 enum partita_status cuda_queued_run(const struct partita_plan *plan,
                                     const struct partita_filter *filter,
                                     const struct operands *operands, void *workspace);
 enum partita_status cuda_queued_update(struct partita_filter *filter,
                                        const struct operands *operands, void *workspace);
-enum partita_status cuda_queued_bias(const struct partita_plan *plan,
-                                     const struct operands *operands);
 
 #endif
