@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 #include <stdint.h>
+#include <type_traits>
 
 #include "thread.h"
 
@@ -70,6 +71,15 @@ inline cudaError_t queue(Kernel kernel, int64_t blocks, dim3 threads, size_t sha
 template <typename Use> inline cudaError_t with_scalar(bool f64, Use use)
 {
     return f64 ? use(0.0) : use(0.0f);
+}
+
+// Calls a function object with a number as a constant: that of these to which it is equal, or the
+// last one.
+template <int FIRST, int... REST, typename Use> inline auto with_constant(int n, Use use)
+{
+    if constexpr (sizeof...(REST) > 0)
+        if (n != FIRST) return with_constant<REST...>(n, use);
+    return use(std::integral_constant<int, FIRST>());
 }
 
 // 16 bytes of elements: a thread moves no more with one instruction.

@@ -140,47 +140,24 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS,
     multiply_matrices<plain_algorithm<E, WARP_ROWS, WARP_COLUMNS, INNER>>(product, c, a, b);
 }
 
-// Shapes of thread blocks, in warps.
+// Shapes of thread blocks, in warps. The costs beside multiply-adds are counted from the machine
+// code (sm_90; decision 21).
 constexpr struct {
     int warp_rows, warp_columns;
 } shapes[] = {{4, 2}, {2, 2}, {2, 1}, {1, 1}};
-enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-// The cost of tiles of C of a shape. A processor multiplies at its full rate from FULL threads on:
-// fewer take as long. The rest is counted from the machine code (sm_90; decision 21): loads of a
-// thread's operands and the loop, the work of a block on each element of its panels, and its
-// work before its first term and after its last, in terms.
-double slots_of(const cuda_product &product, int shape, int processors)
+product_shape plain_shape_of(const cuda_product &product, int number)
 {
-    enum { FULL = 256 };
     const bool complex = product.element >= CUDA_CF32;
-    const double loads = complex ? 0.09 : 0.1, panel = complex ? 1 : 3, ends = complex ? 5 : 10;
-    const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns;
-    const int thread_rows = product.element == CUDA_CF64 ? 4 : 8;
-    const int thread_columns = product.element == CUDA_F32 ? 8 : 4;
-    const int64_t rows = shapes[shape].warp_rows * LANE_ROWS * thread_rows;
-    const int64_t columns = shapes[shape].warp_columns * LANE_COLUMNS * thread_columns;
-    const int64_t tiles = ceiling(product.rows, rows) * ceiling(product.columns, columns);
-    const int64_t least = FULL / (WARP * warps);
-    const int64_t each = ceiling(tiles * product.batch * product.chunks, processors);
-    const int64_t steps = ceiling(ceiling(product.terms, product.chunks), STEP);
-    return (double)(each > least ? each : least) * ((double)(steps * STEP) + ends) *
-           (complex ? 4 : 1) *
-           ((1 + loads) * (double)(rows * columns) + panel * (double)(rows + columns));
-}
-
-template <typename E, int WARP_ROWS, int WARP_COLUMNS>
-cudaError_t launch_product(const cuda_product *product, void *c, const void *a, const void *b)
-{
-    typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
-    const size_t bytes = 2 * STEP * (tile::ROWS + tile::COLUMNS + 2 * vector_of<E>::N) * sizeof(E);
-    const int64_t tiles =
-        ceiling(product->rows, tile::ROWS) * ceiling(product->columns, tile::COLUMNS);
-    void (*kernel)(cuda_product, E *, const E *, const E *) =
-        product_kernel<E, WARP_ROWS, WARP_COLUMNS, false>;
-    if (product->a.terms_inner) kernel = product_kernel<E, WARP_ROWS, WARP_COLUMNS, true>;
-    return queue(kernel, tiles * product->chunks * product->batch, dim3(tile::THREADS), bytes,
-                 *product, (E *)c, (const E *)a, (const E *)b);
+    const int rows = LANE_ROWS * (product.element == CUDA_CF64 ? 4 : 8),
+              columns = LANE_COLUMNS * (product.element == CUDA_F32 ? 8 : 4);
+    return {shapes[number].warp_rows * shapes[number].warp_columns,
+            shapes[number].warp_rows * rows,
+            shapes[number].warp_columns * columns,
+            1,
+            complex ? 5. : 10,
+            complex ? 0.09 : 0.1,
+            complex ? 1. : 3};
 }
 
 // Calls a function object with a zero of an element's type.
@@ -221,7 +198,7 @@ double cuda_product_slots(const cuda_product *product, int processors)
 {
     double slots;
     if (product->arithmetic != CUDA_MULTIPLY_ADD) return cuda_tensor_slots(product, processors);
-    product_best_shape(*product, processors, SHAPES, slots_of, &slots);
+    product_best_shape(*product, processors, plain_shape_of, &slots);
     return slots;
 }
 
@@ -249,7 +226,7 @@ cudaError_t cuda_launch_product(const cuda_product *product, int processors, voi
                                 const void *b)
 {
     double slots;
-    const int shape = product_best_shape(*product, processors, SHAPES, slots_of, &slots);
+    const int shape = product_best_shape(*product, processors, plain_shape_of, &slots);
     [[maybe_unused]] const int64_t vector =
         CUDA_PRODUCT_ALIGN / cuda_element_bytes(product->element);
     assert(product->a.terms_inner == product->b.terms_inner && product->chunks > 0);
@@ -258,16 +235,13 @@ cudaError_t cuda_launch_product(const cuda_product *product, int processors, voi
     if (product->arithmetic != CUDA_MULTIPLY_ADD)
         return cuda_launch_tensor_product(product, processors, c, a, b);
     return with_element(product->element, [=](auto zero) {
-        typedef decltype(zero) E;
-        switch (shape) {
-        case 0:
-            return launch_product<E, 4, 2>(product, c, a, b);
-        case 1:
-            return launch_product<E, 2, 2>(product, c, a, b);
-        case 2:
-            return launch_product<E, 2, 1>(product, c, a, b);
-        default:
-            return launch_product<E, 1, 1>(product, c, a, b);
-        }
+        return with_constant<0, 1, 2, 3>(shape, [=](auto number) {
+            typedef decltype(zero) E;
+            constexpr int ROWS = shapes[decltype(number)::value].warp_rows,
+                          COLUMNS = shapes[decltype(number)::value].warp_columns;
+            return queue_matrix_product<plain_algorithm<E, ROWS, COLUMNS, false>>(
+                product, product_kernel<E, ROWS, COLUMNS, false>,
+                product_kernel<E, ROWS, COLUMNS, true>, c, a, b);
+        });
     });
 }

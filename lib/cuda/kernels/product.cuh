@@ -98,21 +98,62 @@ inline __host__ __device__ int64_t product_chunk_begin(const cuda_product &produ
     return begin < product.terms ? begin : product.terms;
 }
 
-// The shape of thread blocks that takes the least time, of `shapes` shapes of a kernel; `slots`
-// is the cost of a product with one of them (cuda_product_slots).
-inline int product_best_shape(const cuda_product &product, int processors, int shapes,
-                              double (*slots)(const cuda_product &product, int shape,
-                                              int processors),
+// Thread blocks of a kernel have one of four shapes.
+struct product_shape {
+    int warps;
+    int64_t rows, columns; // of C
+    double time;           // of a term, in multiply-adds
+    double ends;           // work before the first term and after the last one, in terms
+    double loads, panel;   // of an operand by a thread, and of an element of a panel by the block
+};
+
+// The cost of tiles of C of a shape. A processor multiplies at its full rate from FULL threads on:
+// fewer take as long.
+inline double product_shape_slots(const cuda_product &product, const product_shape &shape,
+                                  int processors)
+{
+    enum { FULL = 256 };
+    const int64_t tiles =
+        ceiling(product.rows, shape.rows) * ceiling(product.columns, shape.columns);
+    const int64_t least = FULL / (WARP * shape.warps);
+    const int64_t each = ceiling(tiles * product.batch * product.chunks, processors);
+    const int64_t steps = ceiling(ceiling(product.terms, product.chunks), STEP);
+    return (double)(each > least ? each : least) *
+           ((double)(steps * STEP) * shape.time + shape.ends) *
+           (product.element >= CUDA_CF32 ? 4 : 1) *
+           ((1 + shape.loads) * (double)(shape.rows * shape.columns) +
+            shape.panel * (double)(shape.rows + shape.columns));
+}
+
+// The shape that takes the least time.
+inline int product_best_shape(const cuda_product &product, int processors,
+                              product_shape (*shape_of)(const cuda_product &product, int number),
                               double *ret_slots)
 {
     int best = 0;
-    for (int shape = 0; shape < shapes; shape++) {
-        const double now = slots(product, shape, processors);
+    for (int shape = 0; shape < 4; shape++) {
+        const double now = product_shape_slots(product, shape_of(product, shape), processors);
         if (shape && now >= *ret_slots) continue;
         best = shape;
         *ret_slots = now;
     }
     return best;
+}
+
+// Queues a kernel of products by an algorithm, or that for operands whose terms are inner.
+template <typename Algorithm, typename Kernel>
+inline cudaError_t queue_matrix_product(const cuda_product *product, Kernel outer, Kernel inner,
+                                        void *c, const void *a, const void *b)
+{
+    typedef typename Algorithm::element E;
+    typedef typename Algorithm::tile tile;
+    typedef typename Algorithm::a_panel a_panel;
+    const size_t bytes =
+        2 * (a_panel::SIZE + Algorithm::b_panel::SIZE) * sizeof(typename a_panel::S);
+    const int64_t tiles =
+        ceiling(product->rows, tile::ROWS) * ceiling(product->columns, tile::COLUMNS);
+    return queue(product->a.terms_inner ? inner : outer, tiles * product->chunks * product->batch,
+                 dim3(tile::THREADS), bytes, *product, (E *)c, (const E *)a, (const E *)b);
 }
 
 // Blocks are [matrix][chunk][block of columns][block of rows]: neighbours read the same columns of

@@ -246,64 +246,43 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, 1)
 constexpr struct {
     int warp_rows, warp_columns;
 } shapes[] = {{2, 4}, {2, 2}, {1, 2}, {1, 1}};
-enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-template <typename E, int TERMS, int WARP_ROWS, int WARP_COLUMNS>
-cudaError_t launch_tensor(const cuda_product *product, void *c, const void *a, const void *b)
+// The time of the instructions is in place of that of multiply-adds. Nothing else is counted in it,
+// since other instructions are issued meanwhile (decision 43).
+product_shape tensor_shape_of(const cuda_product &product, int number)
 {
-    typedef tensor_algorithm<E, TERMS, WARP_ROWS, WARP_COLUMNS, false> algorithm;
-    typedef typename algorithm::tile tile;
-    const size_t bytes =
-        2 * (algorithm::a_panel::SIZE + algorithm::b_panel::SIZE) * sizeof(uint32_t);
-    const int64_t tiles =
-        ceiling(product->rows, tile::ROWS) * ceiling(product->columns, tile::COLUMNS);
-    void (*kernel)(cuda_product, E *, const E *, const E *) =
-        tensor_kernel<E, TERMS, WARP_ROWS, WARP_COLUMNS, false>;
-    if (product->a.terms_inner) kernel = tensor_kernel<E, TERMS, WARP_ROWS, WARP_COLUMNS, true>;
-    return queue(kernel, tiles * product->chunks * product->batch, dim3(tile::THREADS), bytes,
-                 *product, (E *)c, (const E *)a, (const E *)b);
+    const double products = product.arithmetic == CUDA_TF32_THREE ? 3 : 1;
+    return {shapes[number].warp_rows * shapes[number].warp_columns,
+            shapes[number].warp_rows * 64,
+            shapes[number].warp_columns * (product.element == CUDA_CF32 ? 16 : 32),
+            products / (product.tf32_rate > 0 ? product.tf32_rate : 1),
+            10,
+            0,
+            3};
 }
 
-template <typename E, int TERMS>
-cudaError_t launch_shape(int shape, const cuda_product *product, void *c, const void *a,
-                         const void *b)
+template <typename E>
+cudaError_t launch_tensor(const cuda_product *product, int shape, void *c, const void *a,
+                          const void *b)
 {
-    switch (shape) {
-    case 0:
-        return launch_tensor<E, TERMS, 2, 4>(product, c, a, b);
-    case 1:
-        return launch_tensor<E, TERMS, 2, 2>(product, c, a, b);
-    case 2:
-        return launch_tensor<E, TERMS, 1, 2>(product, c, a, b);
-    default:
-        return launch_tensor<E, TERMS, 1, 1>(product, c, a, b);
-    }
-}
-
-// As slots_of of product.cu, with the time of the instructions in place of that of multiply-adds.
-// Nothing else is counted in it, since other instructions are issued meanwhile (decision 43).
-double slots_of(const cuda_product &product, int shape, int processors)
-{
-    enum { FULL = 256 };
-    const bool complex = product.element == CUDA_CF32;
-    const double products = product.arithmetic == CUDA_TF32_THREE ? 3 : 1, ends = 10;
-    const double time = products / (product.tf32_rate > 0 ? product.tf32_rate : 1);
-    const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns;
-    const int64_t rows = shapes[shape].warp_rows * 64,
-                  columns = shapes[shape].warp_columns * (complex ? 16 : 32);
-    const int64_t tiles = ceiling(product.rows, rows) * ceiling(product.columns, columns);
-    const int64_t least = FULL / (WARP * warps);
-    const int64_t each = ceiling(tiles * product.batch * product.chunks, processors);
-    const int64_t steps = ceiling(ceiling(product.terms, product.chunks), STEP);
-    return (double)(each > least ? each : least) * ((double)(steps * STEP) * time + ends) *
-           (complex ? 4 : 1) * ((double)(rows * columns) + 3 * (double)(rows + columns));
+    const int terms = product->arithmetic == CUDA_TF32_THREE ? 2 : 1;
+    return with_constant<1, 2>(terms, [=](auto split) {
+        return with_constant<0, 1, 2, 3>(shape, [=](auto number) {
+            constexpr int TERMS = decltype(split)::value,
+                          ROWS = shapes[decltype(number)::value].warp_rows,
+                          COLUMNS = shapes[decltype(number)::value].warp_columns;
+            return queue_matrix_product<tensor_algorithm<E, TERMS, ROWS, COLUMNS, false>>(
+                product, tensor_kernel<E, TERMS, ROWS, COLUMNS, false>,
+                tensor_kernel<E, TERMS, ROWS, COLUMNS, true>, c, a, b);
+        });
+    });
 }
 } // namespace
 
 double cuda_tensor_slots(const cuda_product *product, int processors)
 {
     double slots;
-    product_best_shape(*product, processors, SHAPES, slots_of, &slots);
+    product_best_shape(*product, processors, tensor_shape_of, &slots);
     return slots;
 }
 
@@ -311,13 +290,9 @@ cudaError_t cuda_launch_tensor_product(const cuda_product *product, int processo
                                        const void *a, const void *b)
 {
     double slots;
-    const int shape = product_best_shape(*product, processors, SHAPES, slots_of, &slots);
-    const bool three = product->arithmetic == CUDA_TF32_THREE;
-    if (product->element == CUDA_F32)
-        return three ? launch_shape<float, 2>(shape, product, c, a, b)
-                     : launch_shape<float, 1>(shape, product, c, a, b);
+    const int shape = product_best_shape(*product, processors, tensor_shape_of, &slots);
+    if (product->element == CUDA_F32) return launch_tensor<float>(product, shape, c, a, b);
     if (product->element == CUDA_CF32)
-        return three ? launch_shape<complex_of<float>, 2>(shape, product, c, a, b)
-                     : launch_shape<complex_of<float>, 1>(shape, product, c, a, b);
+        return launch_tensor<complex_of<float>>(product, shape, c, a, b);
     return cudaErrorInvalidValue;
 }

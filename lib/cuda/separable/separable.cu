@@ -166,38 +166,13 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, separable_resident<T>(GROUP
     filter_rows<GROUPS>(pass, shared + part::SUMS_AT, shared, output);
 }
 
+static_assert(CUDA_SEPARABLE_TAPS == 8 * TAPS, "groups of taps are 1 to 8");
+
 int groups_of(const cuda_pass &pass)
 {
     const int64_t max =
         pass.axis[1].taps > pass.axis[2].taps ? pass.axis[1].taps : pass.axis[2].taps;
     return (int)ceiling(max, TAPS);
-}
-
-template <int GROUPS> struct groups {
-    static constexpr int N = GROUPS;
-};
-
-// Calls a function object with the number of groups as a constant.
-template <typename Use> auto with_groups(const cuda_pass &pass, Use use)
-{
-    switch (groups_of(pass)) {
-    case 1:
-        return use(groups<1>());
-    case 2:
-        return use(groups<2>());
-    case 3:
-        return use(groups<3>());
-    case 4:
-        return use(groups<4>());
-    case 5:
-        return use(groups<5>());
-    case 6:
-        return use(groups<6>());
-    case 7:
-        return use(groups<7>());
-    default:
-        return use(groups<CUDA_SEPARABLE_TAPS / TAPS>());
-    }
 }
 
 int64_t separable_blocks(const cuda_pass &pass)
@@ -218,8 +193,8 @@ cuda_separable_form cuda_separable_form_of(const cuda_pass *pass, bool f64)
     form.pitch = groups_of(*pass) * TAPS;
     form.blocks = (double)separable_blocks(*pass);
     form.slots = columns * (HEIGHT + rows - 1) / HEIGHT + rows + REST;
-    form.shared_bytes = with_groups(*pass, [=](auto groups) {
-        return tile<decltype(groups)::N>::SIZE * (f64 ? sizeof(double) : sizeof(float));
+    form.shared_bytes = with_constant<1, 2, 3, 4, 5, 6, 7, 8>(groups_of(*pass), [=](auto groups) {
+        return tile<decltype(groups)::value>::SIZE * (f64 ? sizeof(double) : sizeof(float));
     });
     return form;
 }
@@ -227,11 +202,11 @@ cuda_separable_form cuda_separable_form_of(const cuda_pass *pass, bool f64)
 cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_pass_arrays *arrays)
 {
     return with_scalar(f64, [=](auto zero) {
-        return with_groups(*pass, [=](auto groups) {
+        return with_constant<1, 2, 3, 4, 5, 6, 7, 8>(groups_of(*pass), [=](auto groups) {
             typedef decltype(zero) T;
             void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) =
-                separable_kernel<T, decltype(groups)::N>;
-            const size_t bytes = tile<decltype(groups)::N>::SIZE * sizeof(T);
+                separable_kernel<T, decltype(groups)::value>;
+            const size_t bytes = tile<decltype(groups)::value>::SIZE * sizeof(T);
             return queue(kernel, separable_blocks(*pass), dim3(CUDA_PASS_THREADS), bytes, *pass,
                          (T *)arrays->to, (const T *)arrays->from, (const T *)arrays->taps,
                          (const T *)arrays->bias);

@@ -88,9 +88,10 @@ cudaError_t cuda_winograd_filter(const cuda_winograd_taps *taps, bool f64, void 
     const int64_t blocks = ceiling(taps->out, CUDA_WINOGRAD_THREADS) * taps->in * taps->groups;
     return with_extents(f64, taps->extent, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
-        return queue(winograd_taps_kernel<T, decltype(e0)::N, decltype(e1)::N>, blocks,
-                     dim3(CUDA_WINOGRAD_THREADS), 0, *taps, winograd_points_of<T>(decltype(e0)::N),
-                     winograd_points_of<T>(decltype(e1)::N), (T *)to, (const T *)w);
+        return queue(winograd_taps_kernel<T, decltype(e0)::value, decltype(e1)::value>, blocks,
+                     dim3(CUDA_WINOGRAD_THREADS), 0, *taps,
+                     winograd_points_of<T>(decltype(e0)::value),
+                     winograd_points_of<T>(decltype(e1)::value), (T *)to, (const T *)w);
     });
 }
 
@@ -100,8 +101,9 @@ cudaError_t cuda_winograd_weight(const cuda_winograd_taps *taps, bool f64, void 
     const int64_t blocks = ceiling(taps->in, CUDA_WINOGRAD_THREADS) * taps->out * taps->groups;
     return with_extents(f64, taps->extent, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
-        return queue(winograd_weight_kernel<T, decltype(e0)::N, decltype(e1)::N>, blocks,
-                     dim3(CUDA_WINOGRAD_THREADS), 0, *taps, winograd_points_of<T>(decltype(e0)::N),
-                     winograd_points_of<T>(decltype(e1)::N), (T *)gw, (const T *)sums, chunks);
+        return queue(winograd_weight_kernel<T, decltype(e0)::value, decltype(e1)::value>, blocks,
+                     dim3(CUDA_WINOGRAD_THREADS), 0, *taps,
+                     winograd_points_of<T>(decltype(e0)::value),
+                     winograd_points_of<T>(decltype(e1)::value), (T *)gw, (const T *)sums, chunks);
     });
 }

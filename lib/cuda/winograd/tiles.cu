@@ -170,10 +170,10 @@ cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, bool f64, void *to, c
     const dim3 threads = winograd_threads(tiles->n);
     return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
-        return queue(winograd_tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, TRANSFORM>,
+        return queue(winograd_tiles_kernel<T, decltype(e0)::value, decltype(e1)::value, TRANSFORM>,
                      winograd_blocks(*tiles, threads), threads, 0, *tiles,
-                     winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
-                     (T *)to, (const T *)from);
+                     winograd_points_of<T>(decltype(e0)::value),
+                     winograd_points_of<T>(decltype(e1)::value), (T *)to, (const T *)from);
     });
 }
 } // namespace
@@ -196,9 +196,10 @@ cudaError_t cuda_winograd_output(const cuda_winograd_tiles *tiles, bool f64, voi
     const dim3 threads = winograd_threads(tiles->n);
     return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
-        return queue(winograd_output_kernel<T, decltype(e0)::N, decltype(e1)::N>,
+        return queue(winograd_output_kernel<T, decltype(e0)::value, decltype(e1)::value>,
                      winograd_blocks(*tiles, threads), threads, 0, *tiles,
-                     winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
-                     (T *)y, (const T *)sums, (const T *)bias);
+                     winograd_points_of<T>(decltype(e0)::value),
+                     winograd_points_of<T>(decltype(e1)::value), (T *)y, (const T *)sums,
+                     (const T *)bias);
     });
 }

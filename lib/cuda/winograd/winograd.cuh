@@ -138,35 +138,15 @@ inline __device__ void winograd_columns(T (*v)[E1], int count, const winograd_po
     }
 }
 
-template <int E> struct extent {
-    static constexpr int N = E;
-};
-
-// Calls a function object with an extent as a constant.
-template <typename Use> cudaError_t with_extent(int n, Use use)
-{
-    switch (n) {
-    case 1:
-        return use(extent<1>());
-    case 4:
-        return use(extent<4>());
-    case 6:
-        return use(extent<6>());
-    case 8:
-        return use(extent<8>());
-    default:
-        return cudaErrorInvalidValue;
-    }
-}
-
-// The same with a zero of the problem's type and both extents, of which one at least is to be more
-// than 1.
+// Calls a function object with a zero of the problem's type and both extents, of which one at least
+// is to be more than 1.
 template <typename Use> cudaError_t with_extents(bool f64, const int n[2], Use use)
 {
     return with_scalar(f64, [=](auto zero) {
-        return with_extent(n[0], [=](auto e0) {
-            return with_extent(n[1], [=](auto e1) {
-                if constexpr (decltype(e0)::N * decltype(e1)::N > 1) return use(zero, e0, e1);
+        return with_constant<1, 4, 6, 8>(n[0], [=](auto e0) {
+            return with_constant<1, 4, 6, 8>(n[1], [=](auto e1) {
+                if constexpr (decltype(e0)::value * decltype(e1)::value > 1)
+                    return use(zero, e0, e1);
                 else return cudaErrorInvalidValue;
             });
         });
