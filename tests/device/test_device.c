@@ -71,8 +71,7 @@ static void device_arrays(void **state)
         size_t needed = partita_plan_workspace(layer.plan, (enum partita_direction)d);
         if (needed > bytes) bytes = needed;
     }
-    assert_true(bytes > 0);
-    assert_int_equal(cudaMalloc(&workspace, bytes), cudaSuccess);
+    if (bytes) assert_int_equal(cudaMalloc(&workspace, bytes), cudaSuccess);
     assert_ok(filter_with_bias(layer.plan, device[LAYER_W], device[LAYER_BIAS], &filter));
     size_t n_allocations = hostdev_allocations();
     assert_ok(partita_forward(layer.plan, filter, device[LAYER_Y], device[LAYER_X],

@@ -19,8 +19,6 @@ static const struct {
 
 enum {
     MAX_PASSES = 1 << 16,
-    TARGET_BLOCKS = 1024, // of the gradient of taps: several for each processor of any device
-    MIN_CHUNK_ROWS = 8,   // of the gradient of taps
     WARP = 32,
 };
 
@@ -134,29 +132,13 @@ static bool pass_stage(const struct request *request, enum cuda_direct_variant v
     return true;
 }
 
-// Number of chunks of rows that the gradient of the taps is split into; depends only on the shape
-// and the workspace limit.
-static int64_t cuda_weight_chunks(const struct cuda_pass *pass, bool f64, size_t workspace_limit)
-{
-    const int64_t blocks = (pass_taps(pass) + CUDA_WEIGHT_TAPS - 1) / CUDA_WEIGHT_TAPS *
-                           pass->from * pass->to * pass->groups;
-    const int64_t rows = pass->batch * pass->axis[0].n * pass->axis[1].n;
-    const size_t bytes = (size_t)(pass->groups * pass->tap_group) * (f64 ? 8 : 4);
-    assert(blocks > 0 && bytes > 0);
-    const size_t chunks =
-        size_min(size_min((size_t)(TARGET_BLOCKS / blocks), (size_t)(rows / MIN_CHUNK_ROWS)),
-                 workspace_limit / bytes);
-    return chunks > 1 ? (int64_t)chunks : 1;
-}
-
 // The same of the gradient of taps.
-static struct cuda_stage weight_stage(const struct cuda_pass *pass, int64_t chunks)
+static struct cuda_stage weight_stage(const struct cuda_pass *pass)
 {
     const double taps = (double)pass_taps(pass);
     const double blocks = ceil(taps / CUDA_WEIGHT_TAPS);
-    return (struct cuda_stage){.launches = chunks > 1 ? 2 : 1,
-                               .blocks =
-                                   blocks * (double)(pass->from * pass->to * pass->groups * chunks),
+    return (struct cuda_stage){.launches = 1,
+                               .blocks = blocks * (double)(pass->from * pass->to * pass->groups),
                                .threads = CUDA_PASS_THREADS,
                                .slots = slots.weight * blocks * CUDA_WEIGHT_TAPS / taps};
 }
@@ -184,10 +166,7 @@ static void direct_estimate_variant(const struct request *request, enum cuda_dir
     double terms = (double)pass.from * (double)pass_taps(&pass);
     struct cuda_stage stage;
     if (request->direction == PARTITA_BACKWARD_WEIGHT) {
-        const int64_t chunks = cuda_weight_chunks(&pass, shape->f64, request->workspace_limit);
-        const size_t sums = (size_t)(chunks * pass.groups * pass.tap_group) * shape->scalar_bytes;
-        ret->shared = chunks > 1 ? sums : 0;
-        stage = weight_stage(&pass, chunks);
+        stage = weight_stage(&pass);
         terms = results / CUDA_PASS_THREADS + log2(CUDA_PASS_THREADS);
     } else if (!pass_stage(request, variant, &pass, &stage)) {
         estimate_refuse(ret, "no tile with these taps fits shared memory");
@@ -208,7 +187,7 @@ static void direct_estimate_variant(const struct request *request, enum cuda_dir
     ret->flops = 2 * products;
     ret->error = shape_roundoff(shape) * 0.3 * sqrt(terms);
     ret->variant = (int)variant;
-    ret->bytes = size_add(ret->shared, cuda_taps_bytes(shape));
+    ret->bytes = cuda_taps_bytes(shape);
     ret->applicable = true;
 }
 
@@ -281,27 +260,16 @@ static enum partita_status run_backward_data(const struct partita_plan *plan,
     return status;
 }
 
-static enum partita_status run_backward_weight(const struct partita_plan *plan,
-                                               const struct operands *operands, void *workspace)
-{
-    const struct shape *shape = &plan->shape;
-    const struct cuda_pass pass = cuda_pass_forward(shape);
-    const struct cuda_weight_arrays arrays = {
-        .gw = operands->to, .sums = workspace, .x = operands->from[0], .gy = operands->from[1]};
-    // The workspace that the estimate asked for allows as many chunks as the limit did.
-    const int64_t chunks = cuda_weight_chunks(&pass, shape->f64, plan->choice.shared);
-    assert(chunks == 1 || workspace);
-    return CU(plan, cuda_direct_queue_weight(&pass, shape->f64, &arrays, chunks));
-}
-
 static enum partita_status cuda_direct_run(const struct partita_plan *plan,
                                            const struct partita_filter *filter,
                                            const struct operands *operands, void *workspace)
 {
     const struct cuda_pass pass = cuda_pass_forward(&plan->shape);
+    (void)workspace;
     if (plan->direction == PARTITA_FORWARD) return direct_run_pass(plan, &pass, filter, operands);
     if (plan->direction == PARTITA_BACKWARD_DATA) return run_backward_data(plan, filter, operands);
-    return run_backward_weight(plan, operands, workspace);
+    return CU(plan, cuda_direct_queue_weight(&pass, plan->shape.f64, operands->to,
+                                             operands->from[0], operands->from[1]));
 }
 
 const struct engine cuda_direct = {

@@ -40,15 +40,9 @@ cudaError_t cuda_direct_queue_tiles(const struct cuda_pass *pass, bool f64,
                                     const struct cuda_tile *tile,
                                     const struct cuda_pass_arrays *arrays);
 
-// The gradient of the taps of a forward pass: gw in the caller's order. The sum over all outputs
-// for each tap is split into chunks of rows, whose sums [chunks][taps] are added in order; with one
-// chunk these sums are gw.
-struct cuda_weight_arrays {
-    void *gw, *sums;
-    const void *x, *gy;
-};
-cudaError_t cuda_direct_queue_weight(const struct cuda_pass *pass, bool f64,
-                                     const struct cuda_weight_arrays *arrays, int64_t chunks);
+// Queues the gradient of the taps of a forward pass, in the caller's order.
+cudaError_t cuda_direct_queue_weight(const struct cuda_pass *pass, bool f64, void *gw,
+                                     const void *x, const void *gy);
 
 #ifdef __cplusplus
 }

@@ -1,38 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Gradients of taps. A thread block sums CUDA_WEIGHT_TAPS taps of one pair of channels over a chunk
-// of rows, each thread its own columns; then the threads' sums are added as a binary tree. No
-// atomics, so that the order is fixed.
+// Gradients of taps. A thread block sums CUDA_WEIGHT_TAPS taps of one pair of channels, each thread
+// its own rows and columns; then the threads' sums are added as a binary tree. No atomics, so that
+// the order is fixed.
 #include "cuda/kernels/pass.cuh"
-#include "cuda/kernels/sums.h"
 #include "kernels.h"
 
 namespace {
-// Rows [first, last) of [item][plane][row] that a chunk sums.
-struct row_range {
-    int64_t first, last;
-};
-
-inline __device__ row_range rows_of_chunk(const cuda_pass &pass, int64_t chunk, int64_t chunks)
-{
-    const int64_t n = pass.batch * pass.axis[0].n * pass.axis[1].n, each = ceiling(n, chunks);
-    const int64_t first = chunk * each < n ? chunk * each : n;
-    return {first, first + each < n ? first + each : n};
-}
-
-// Blocks are [chunk][group][output channel][input channel][CUDA_WEIGHT_TAPS taps].
+// Blocks are [group][output channel][input channel][CUDA_WEIGHT_TAPS taps].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_PASS_THREADS, 1)
-    direct_weight_kernel(const __grid_constant__ cuda_pass pass, T *sums, const T *x, const T *gy,
-                         int64_t chunks)
+    direct_weight_kernel(const __grid_constant__ cuda_pass pass, T *gw, const T *x, const T *gy)
 {
     const cuda_axis *axis = pass.axis;
     const int64_t n_taps = axis[0].taps * axis[1].taps * axis[2].taps, y_plane = to_plane(pass);
     int64_t block = blockIdx.x;
     const int64_t first_tap = take(&block, ceiling(n_taps, CUDA_WEIGHT_TAPS)) * CUDA_WEIGHT_TAPS;
-    const int64_t c = take(&block, pass.from), k = take(&block, pass.to),
-                  g = take(&block, pass.groups), chunk = block;
+    const int64_t c = take(&block, pass.from), k = take(&block, pass.to), g = block,
+                  rows = pass.batch * axis[0].n * axis[1].n; // [item][plane][row]
     T sum[CUDA_WEIGHT_TAPS] = {};
-    const row_range rows = rows_of_chunk(pass, chunk, chunks);
     // The sample that each tap meets with output 0, along each axis.
     int64_t met_first[CUDA_WEIGHT_TAPS][3];
 #pragma unroll
@@ -42,7 +27,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, 1)
         met_first[t][1] = met(axis[1], 0, take(&tap, axis[1].taps));
         met_first[t][0] = met(axis[0], 0, tap);
     }
-    for (int64_t i = rows.first + threadIdx.y; i < rows.last; i += blockDim.y) {
+    for (int64_t i = threadIdx.y; i < rows; i += blockDim.y) {
         int64_t row = i;
         const int64_t y = take(&row, axis[1].n), z = take(&row, axis[0].n), item = row;
         const T *samples = x + ((item * pass.groups + g) * pass.from + c) * from_plane(pass);
@@ -70,13 +55,12 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, 1)
     }
     add_threads<T, CUDA_WEIGHT_TAPS>(sum, (T *)shared_memory);
     if (threadIdx.x || threadIdx.y) return;
-    sums += chunk * pass.groups * pass.tap_group + g * pass.tap_group + k * pass.tap_to +
-            c * pass.tap_from;
+    gw += g * pass.tap_group + k * pass.tap_to + c * pass.tap_from;
     for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
         int64_t tap = first_tap + t;
         if (tap >= n_taps) return;
         const int64_t t2 = take(&tap, axis[2].taps), t1 = take(&tap, axis[1].taps);
-        sums[tap_index(pass, tap, t1, t2)] = sum[t];
+        gw[tap_index(pass, tap, t1, t2)] = sum[t];
     }
 }
 
@@ -89,21 +73,17 @@ dim3 weight_threads(int64_t columns, int64_t rows)
 
 } // namespace
 
-cudaError_t cuda_direct_queue_weight(const cuda_pass *pass, bool f64,
-                                     const cuda_weight_arrays *arrays, int64_t chunks)
+cudaError_t cuda_direct_queue_weight(const cuda_pass *pass, bool f64, void *gw, const void *x,
+                                     const void *gy)
 {
     const int64_t n_taps = pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
-    const int64_t blocks =
-        ceiling(n_taps, CUDA_WEIGHT_TAPS) * pass->from * pass->to * pass->groups * chunks;
-    const dim3 threads = weight_threads(
-        pass->axis[2].n, ceiling(pass->batch * pass->axis[0].n * pass->axis[1].n, chunks));
-    void *const sums = chunks > 1 ? arrays->sums : arrays->gw;
-    const cudaError_t error = with_scalar(f64, [=](auto zero) {
+    const int64_t blocks = ceiling(n_taps, CUDA_WEIGHT_TAPS) * pass->from * pass->to * pass->groups;
+    const dim3 threads =
+        weight_threads(pass->axis[2].n, pass->batch * pass->axis[0].n * pass->axis[1].n);
+    return with_scalar(f64, [=](auto zero) {
         typedef decltype(zero) T;
         return queue(direct_weight_kernel<T>, blocks, threads,
-                     CUDA_WEIGHT_TAPS * threads.x * threads.y * sizeof(T), *pass, (T *)sums,
-                     (const T *)arrays->x, (const T *)arrays->gy, chunks);
+                     CUDA_WEIGHT_TAPS * threads.x * threads.y * sizeof(T), *pass, (T *)gw,
+                     (const T *)x, (const T *)gy);
     });
-    if (error != cudaSuccess || chunks == 1) return error;
-    return cuda_launch_add_sums(f64, arrays->gw, sums, pass->groups * pass->tap_group, chunks);
 }
