@@ -136,23 +136,16 @@ static enum partita_status measure_products(struct measurement *m, size_t side,
     return status;
 }
 
-// A graph of the smallest product, which launches have brought to the device.
+static enum partita_status queue_product_of(void *context)
+{
+    return measure_run_product(context);
+}
+
+// A graph of the smallest product.
 static enum partita_status measure_graph(struct measurement *m, struct cuda_gpu_rates *rates)
 {
-    const struct cuda_thread before = *cuda_thread();
     enum partita_status status = cuda_queue_open(&m->plan, &m->queue);
-    if (status != PARTITA_OK) return status;
-    cuda_thread_set(&(struct cuda_thread){.stream = m->queue.stream});
-    status =
-        CU(&m->plan, cudaStreamBeginCapture(m->queue.stream, cudaStreamCaptureModeThreadLocal));
-    if (status == PARTITA_OK) {
-        const enum partita_status run = measure_run_product(m);
-        status = CU(&m->plan, cudaStreamEndCapture(m->queue.stream, &m->queue.graph));
-        if (run != PARTITA_OK) status = run;
-    }
-    cuda_thread_set(&before);
-    if (status == PARTITA_OK)
-        status = CU(&m->plan, cudaGraphInstantiate(&m->queue.exec, m->queue.graph, 0));
+    if (status == PARTITA_OK) status = cuda_queue_make(&m->plan, &m->queue, queue_product_of, m);
     if (status == PARTITA_OK) status = measure_seconds(m, measure_run_graph, &rates->graph);
     rates->host_graph = m->host_seconds;
     return status;

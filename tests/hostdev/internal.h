@@ -103,10 +103,6 @@ void graph_run(cudaGraphExec_t graph);
 void graph_release(cudaGraphExec_t graph);
 size_t graph_count(void);
 
-// graph.c: how the values that parameters point to become a call of a kernel (cuda_runtime.h).
-typedef void (*hostdev_bind)(struct hostdev_kernel *kernel, const void *symbol, void **parameters);
-void hostdev_register(const void *symbol, hostdev_bind bind, size_t parameter_bytes);
-
 // counters.c, with the lock held: what hostdev_work counts.
 void count_work(const struct operation *operation);
 void count_interval(void);

@@ -16,25 +16,43 @@ void cuda_queue_close(const struct partita_plan *plan, struct cuda_queue *queue)
 {
     if (queue->running) cuda_queue_wait(plan, queue);
     if (queue->exec) CU(plan, cudaGraphExecDestroy(queue->exec));
-    if (queue->graph) CU(plan, cudaGraphDestroy(queue->graph));
     if (queue->opened) CU(plan, cudaStreamDestroy(queue->stream));
     *queue = (struct cuda_queue){0};
 }
 
-enum partita_status cuda_queue_make(const struct partita_plan *plan, struct cuda_queue *queue,
-                                    enum partita_status (*add)(void *context, cudaGraph_t graph),
-                                    void *context)
+void cuda_queue_use(const struct cuda_queue *queue)
+{
+    cuda_thread_set(&(struct cuda_thread){.stream = queue->stream, .loaded = true});
+}
+
+enum partita_status cuda_queue_load(cuda_queue_fn *work, void *context)
 {
     const struct cuda_thread before = *cuda_thread();
-    cuda_thread_set(&(struct cuda_thread){.stream = queue->stream, .loads = true});
-    enum partita_status status = add(context, NULL);
+    cuda_thread_set(&(struct cuda_thread){.stream = before.stream, .loads = true});
+    const enum partita_status status = work(context);
     cuda_thread_set(&before);
-    if (status == PARTITA_OK) status = CU(plan, cudaGraphCreate(&queue->graph, 0));
-    if (status == PARTITA_OK) status = add(context, queue->graph);
-    if (status == PARTITA_OK)
-        status = CU(plan, cudaGraphInstantiate(&queue->exec, queue->graph, 0));
-    if (status == PARTITA_OK) status = CU(plan, cudaGraphUpload(queue->exec, queue->stream));
     return status;
+}
+
+enum partita_status cuda_queue_make(const struct partita_plan *plan, struct cuda_queue *queue,
+                                    cuda_queue_fn *work, void *context)
+{
+    const struct cuda_thread before = *cuda_thread();
+    cudaGraph_t graph = NULL;
+    enum partita_status status = cuda_queue_load(work, context);
+    if (status == PARTITA_OK)
+        status = CU(plan, cudaStreamBeginCapture(queue->stream, cudaStreamCaptureModeThreadLocal));
+    if (status != PARTITA_OK) return status;
+    cuda_queue_use(queue);
+    status = work(context);
+    cuda_thread_set(&before);
+    const cudaError_t ended = cudaStreamEndCapture(queue->stream, &graph);
+    if (status == PARTITA_OK)
+        status = cuda_status(plan, ended, "cudaStreamEndCapture", __FILE__, __LINE__);
+    else cudaGetLastError(); // a failure of the work ended the capture as well
+    if (status == PARTITA_OK) status = CU(plan, cudaGraphInstantiate(&queue->exec, graph, 0));
+    if (graph) CU(plan, cudaGraphDestroy(graph));
+    return status == PARTITA_OK ? CU(plan, cudaGraphUpload(queue->exec, queue->stream)) : status;
 }
 
 enum partita_status cuda_queue_launch(const struct partita_plan *plan, struct cuda_queue *queue)

@@ -31,40 +31,27 @@ inline cudaError_t allow_shared(const void *kernel)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, max);
 }
 
-// Brings a kernel to the device. Its first launch would do so as well, but not while the stream is
-// recorded: CUDA C++ Programming Guide, lazy loading.
-template <typename... Parameters> inline cudaError_t load_kernel(void (*kernel)(Parameters...))
+// Queues a kernel of `blocks` blocks, refused above 2^31 - 1, on the stream of the call; arguments
+// are converted to its parameters' types. Or only brings the kernel to the device: its first launch
+// would do so as well, but not while the stream is recorded (CUDA C++ Programming Guide, lazy
+// loading).
+template <typename... Parameters, typename... Arguments>
+inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 threads,
+                         size_t shared_bytes, Arguments... arguments)
 {
     struct cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, kernel);
-}
-
-// Queues a kernel of `blocks` blocks, refused above 2^31 - 1; arguments are converted to its
-// parameters' types.
-template <typename... Parameters, typename... Arguments>
-inline cudaError_t queue_on(cudaStream_t stream, void (*kernel)(Parameters...), int64_t blocks,
-                            dim3 threads, size_t shared_bytes, Arguments... arguments)
-{
     if (blocks == 0) return cudaSuccess;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    const cudaError_t error =
-        shared_bytes > DEFAULT_SHARED ? allow_shared((const void *)kernel) : cudaSuccess;
+    const bool asks = shared_bytes > DEFAULT_SHARED && !cuda_thread()->loaded;
+    const cudaError_t error = asks ? allow_shared((const void *)kernel) : cudaSuccess;
     if (error != cudaSuccess) return error;
-    if (cuda_thread()->loads) return load_kernel(kernel);
+    if (cuda_thread()->loads) return cudaFuncGetAttributes(&attributes, kernel);
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)blocks);
     config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
+    config.stream = cuda_thread()->stream;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
-}
-
-// The same on the stream of the call, where every engine but cuda/partitioned queues its work.
-template <typename Kernel, typename... Arguments>
-inline cudaError_t queue(Kernel kernel, int64_t blocks, dim3 threads, size_t shared_bytes,
-                         Arguments... arguments)
-{
-    return queue_on(cuda_thread()->stream, kernel, blocks, threads, shared_bytes, arguments...);
 }
 
 // Calls a function object with a zero of the type that a problem computes in.

@@ -13,6 +13,7 @@ extern "C" {
 struct cuda_thread {
     cudaStream_t stream; // that work is queued on
     bool loads;          // kernels are brought to the device, but not queued
+    bool loaded;         // that was done for all kernels that are queued
 };
 
 const struct cuda_thread *cuda_thread(void);

@@ -2,14 +2,11 @@
 // Banks of cuda/partitioned (decision 45): all slots are a stream with a group of channels for each
 // slot, but with filters, phases and swaps of their own. A call copies all inputs to the device
 // together with the table of slots and the lists of their work, runs five kernels for each quantum,
-// copies all outputs back and waits. All of that is one graph.
+// copies all outputs back and waits.
 #include "slots.h"
 
 #include <assert.h>
 #include <string.h>
-
-// Nodes of a quantum: a copy, and the kernels of a step. The last node copies outputs.
-enum { STEP_NODE = 1, QUANTUM_NODES = STEP_NODE + CUDA_STEP_NODES };
 
 // The layout of all slots.
 static struct cuda_frame_layout bank_layout(const struct partita_bank *bank)
@@ -65,8 +62,6 @@ static struct cuda_bank *layout_bank_host(const struct partita_bank *bank, struc
     made.swap_queues = arena_take(arena, size_mul(bank->n_slots, sizeof *made.swap_queues));
     made.swaps = arena_take(arena, bank->n_slots);
     made.lists = arena_take(arena, size_mul(made.n_quanta, sizeof *made.lists));
-    made.nodes = arena_take(
-        arena, size_mul(size_add(size_mul(made.n_quanta, QUANTUM_NODES), 1), sizeof *made.nodes));
     for (int k = 0; k < 2; k++)
         for (int i = 1; i < made.layout.partitions.n_segments; i++)
             made.due[k][i] = arena_take(arena, size_mul(bank->n_slots, 2 * sizeof *made.due[k][i]));
@@ -161,25 +156,14 @@ static bool bank_succeeds(struct partita_bank *bank, enum partita_status status)
     return cuda_memory_succeeds(bank->plan, &cuda_bank_of(bank)->held, &bank->status, status);
 }
 
-// Queues a copy, or makes or changes the first node.
-static enum partita_status issue_copy(const struct bank_quantum *now, const struct region *to,
-                                      const void *from)
+static enum partita_status queue_copy(const struct bank_quantum *now, void *to, const void *from,
+                                      size_t bytes)
 {
-    const struct partita_plan *plan = now->bank->plan;
-    const struct cuda_partition_target target = now->target;
-    cudaGraphNode_t *node = target.nodes;
-    const enum cudaMemcpyKind kind = cudaMemcpyDefault;
-    if (cuda_thread()->loads) return PARTITA_OK;
-    if (!node) return CU(plan, cudaMemcpyAsync(to->data, from, to->bytes, kind, target.stream));
-    if (target.exec)
-        return CU(plan, cudaGraphExecMemcpyNodeSetParams1D(target.exec, *node, to->data, from,
-                                                           to->bytes, kind));
-    return CU(plan, cudaGraphAddMemcpyNode1D(node, target.graph, target.follows ? node - 1 : NULL,
-                                             target.follows, to->data, from, to->bytes, kind));
+    return cuda_thread()->loads ? PARTITA_OK : cuda_copy(now->bank->plan, to, from, bytes);
 }
 
 // The lists of a quantum to the device, those of the first one with the inputs before them.
-static enum partita_status issue_lists(const struct bank_quantum *now, bool inputs)
+static enum partita_status queue_lists(const struct bank_quantum *now, bool inputs)
 {
     const struct partita_bank *bank = now->bank;
     const struct cuda_bank *state = cuda_bank_of(bank);
@@ -188,58 +172,31 @@ static enum partita_status issue_lists(const struct bank_quantum *now, bool inpu
     const char *end = (const char *)(now->lists.entries + now->n_entries);
     assert((const char *)state->lists[0].table - bank->inputs ==
            (const char *)state->device_lists.table - state->device_x);
-    return issue_copy(now, &(struct region){to, (size_t)(end - from)}, from);
-}
-
-static enum partita_status issue_quantum(const struct bank_quantum *now, bool first)
-{
-    const struct cuda_bank *state = cuda_bank_of(now->bank);
-    const struct cuda_partition_target step = cuda_target_from(&now->target, STEP_NODE);
-    const enum partita_status status = issue_lists(now, first);
-    if (status != PARTITA_OK) return status;
-    return cuda_partitioned_issue(now->bank->plan, &state->layout, &state->memory, &now->work,
-                                  &step);
+    return queue_copy(now, to, from, (size_t)(end - from));
 }
 
 // All quanta of a call, and the outputs.
-static enum partita_status issue_call(struct bank_quantum *now, uint64_t call)
+static enum partita_status queue_call(struct bank_quantum *now, uint64_t call)
 {
     const struct partita_bank *bank = now->bank;
     const struct cuda_bank *state = cuda_bank_of(bank);
     enum partita_status status = PARTITA_OK;
     for (size_t q = 0; q < state->n_quanta && status == PARTITA_OK; q++) {
         cuda_bank_fill_quantum(now, call, q);
-        status = issue_quantum(now, q == 0);
-        now->target = cuda_target_from(&now->target, QUANTUM_NODES);
+        status = queue_lists(now, q == 0);
+        if (status == PARTITA_OK)
+            status = cuda_partitioned_issue(bank->plan, &state->layout, &state->memory, &now->work);
     }
-    const struct region outputs = {bank->outputs, bank->n_slots * bank->output_bytes};
-    return status == PARTITA_OK ? issue_copy(now, &outputs, state->device_y) : status;
+    if (status != PARTITA_OK) return status;
+    return queue_copy(now, bank->outputs, state->device_y, bank->n_slots * bank->output_bytes);
 }
 
-// The graph is made of the work of slot 0. Later calls change the parts that differ; only
-// a call without open slots, for which kernels have no thread blocks, is queued without the graph.
-static enum partita_status make_bank_graph(void *context, cudaGraph_t graph)
+// The work of slot 0, which has all kernels of calls.
+static enum partita_status queue_one_slot(void *context)
 {
-    struct partita_bank *bank = context;
-    struct bank_quantum now = {
-        .bank = bank,
-        .n_open = 1,
-        .target = {.graph = graph, .nodes = graph ? cuda_bank_of(bank)->nodes : NULL}};
-    bank->open[0] = 0;
-    return issue_call(&now, 0);
-}
-
-static enum partita_status queue_call(struct bank_quantum *now, uint64_t call)
-{
-    const struct partita_plan *plan = now->bank->plan;
-    struct cuda_bank *state = cuda_bank_of(now->bank);
-    now->target = now->n_open ? (struct cuda_partition_target){.exec = state->held.queue.exec,
-                                                               .nodes = state->nodes}
-                              : (struct cuda_partition_target){.stream = state->held.queue.stream};
-    state->held.queue.running = true;
-    const enum partita_status status = issue_call(now, call);
-    return status == PARTITA_OK && now->n_open ? cuda_queue_launch(plan, &state->held.queue)
-                                               : status;
+    struct bank_quantum now = {.bank = context, .n_open = 1};
+    now.bank->open[0] = 0;
+    return queue_call(&now, 0);
 }
 
 enum partita_status cuda_bank_open(struct partita_bank *bank)
@@ -257,8 +214,7 @@ enum partita_status cuda_bank_open(struct partita_bank *bank)
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
     if (status == PARTITA_OK) status = make_bank_memory(bank);
-    if (status == PARTITA_OK)
-        status = cuda_queue_make(plan, &state->held.queue, make_bank_graph, bank);
+    if (status == PARTITA_OK) status = cuda_queue_load(queue_one_slot, bank);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->held.queue);
     cuda_leave(&scope);
     return status;
@@ -269,11 +225,14 @@ void cuda_bank_process(struct partita_bank *bank, uint64_t call, size_t n_open, 
     struct bank_quantum now = {.bank = bank, .n_open = n_open, .n_closing = n_closing};
     if (n_open + n_closing == 0) return;
     bool good = atomic_load(&bank->status) == PARTITA_OK;
+    struct cuda_queue *queue = &cuda_bank_of(bank)->held.queue;
     struct cuda_scope scope;
     if (good) {
-        good = bank_succeeds(bank, cuda_enter(bank->plan, &scope)) &&
-               bank_succeeds(bank, queue_call(&now, call)) &&
-               bank_succeeds(bank, cuda_queue_wait(bank->plan, &cuda_bank_of(bank)->held.queue));
+        good = bank_succeeds(bank, cuda_enter(bank->plan, &scope));
+        queue->running = true;
+        cuda_queue_use(queue);
+        good = good && bank_succeeds(bank, queue_call(&now, call)) &&
+               bank_succeeds(bank, cuda_queue_wait(bank->plan, queue));
         cuda_leave(&scope);
     }
     if (good) cuda_bank_settle(&now);

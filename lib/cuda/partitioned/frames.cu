@@ -4,7 +4,6 @@
 #include <assert.h>
 
 #include "history.cuh"
-#include "issue.cuh"
 #include "schedule.h"
 
 namespace {
@@ -251,47 +250,40 @@ int frame_threads(const cuda_frame_layout *layout)
 } // namespace
 
 cudaError_t cuda_frames_take(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                             const cuda_step *step, const cuda_channels *x,
-                             const cuda_partition_target *target)
+                             const cuda_step *step, const cuda_channels *x)
 {
     const int threads = frame_threads(layout);
-    const kernel_grid grid = {x->count, threads, threads * sizeof(uint64_t)};
     return with_scalar(layout->partitions.f64, [=](auto scalar) {
         using T = decltype(scalar);
-        return issue_kernel(*target, 0, grid,
-                            step->slots ? take_kernel<T, true> : take_kernel<T, false>, *layout,
-                            *memory, *step, *x);
+        return queue(step->slots ? take_kernel<T, true> : take_kernel<T, false>, x->count,
+                     dim3(threads), threads * sizeof(uint64_t), *layout, *memory, *step, *x);
     });
 }
 
 cudaError_t cuda_frames_emit(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                             const cuda_step *step, const cuda_channels *y,
-                             const cuda_partition_target *target)
+                             const cuda_step *step, const cuda_channels *y)
 {
     const int threads = frame_threads(layout), blocks = (int)ceiling(step->due, threads);
-    const kernel_grid grid = {y->count * blocks, threads, 0};
     return with_scalar(layout->partitions.f64, [=](auto scalar) {
         using T = decltype(scalar);
-        return issue_kernel(*target, 0, grid,
-                            step->slots ? emit_kernel<T, true> : emit_kernel<T, false>, *layout,
-                            *memory, *step, *y, blocks);
+        return queue(step->slots ? emit_kernel<T, true> : emit_kernel<T, false>, y->count * blocks,
+                     dim3(threads), 0, *layout, *memory, *step, *y, blocks);
     });
 }
 
-cudaError_t cuda_position_advance(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                                  const cuda_partition_target *target)
+cudaError_t cuda_position_advance(const cuda_frame_layout *layout, const cuda_frame_memory *memory)
 {
-    return issue_kernel(*target, 0, {1, 1, 0}, position_advance_kernel, *layout, *memory);
+    return queue(position_advance_kernel, 1, dim3(1), 0, *layout, *memory);
 }
 
 cudaError_t cuda_position_start(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                                const cuda_paths *filter, bool keep, cudaStream_t stream)
+                                const cuda_paths *filter, bool keep)
 {
-    return queue_on(stream, position_start_kernel, 1, dim3(1), 0, *layout, *memory, *filter, keep);
+    return queue(position_start_kernel, 1, dim3(1), 0, *layout, *memory, *filter, keep);
 }
 
 cudaError_t cuda_position_post(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                               const cuda_swap *swap, cudaStream_t stream)
+                               const cuda_swap *swap)
 {
-    return queue_on(stream, position_post_kernel, 1, dim3(1), 0, *layout, *memory, *swap);
+    return queue(position_post_kernel, 1, dim3(1), 0, *layout, *memory, *swap);
 }

@@ -76,27 +76,24 @@ struct cuda_channels {
     char *at[CUDA_CHANNELS];
 };
 
-// Each has one node. In a graph that reads steps from pinned memory `step` is the largest.
+// In a graph that reads steps from pinned memory `step` is the largest.
 cudaError_t cuda_frames_take(const struct cuda_frame_layout *layout,
                              const struct cuda_frame_memory *memory, const struct cuda_step *step,
-                             const struct cuda_channels *x,
-                             const struct cuda_partition_target *target);
+                             const struct cuda_channels *x);
 cudaError_t cuda_frames_emit(const struct cuda_frame_layout *layout,
                              const struct cuda_frame_memory *memory, const struct cuda_step *step,
-                             const struct cuda_channels *y,
-                             const struct cuda_partition_target *target);
+                             const struct cuda_channels *y);
 cudaError_t cuda_position_advance(const struct cuda_frame_layout *layout,
-                                  const struct cuda_frame_memory *memory,
-                                  const struct cuda_partition_target *target);
+                                  const struct cuda_frame_memory *memory);
 
 // start: the start of a stream; or with `keep` only the filter is replaced, and no swap is in
 // progress. post: a filter that the stream shall swap to.
 cudaError_t cuda_position_start(const struct cuda_frame_layout *layout,
                                 const struct cuda_frame_memory *memory,
-                                const struct cuda_paths *filter, bool keep, cudaStream_t stream);
+                                const struct cuda_paths *filter, bool keep);
 cudaError_t cuda_position_post(const struct cuda_frame_layout *layout,
-                               const struct cuda_frame_memory *memory, const struct cuda_swap *swap,
-                               cudaStream_t stream);
+                               const struct cuda_frame_memory *memory,
+                               const struct cuda_swap *swap);
 
 #ifdef __cplusplus
 }

@@ -46,7 +46,6 @@ extern "C" {
 enum {
     CUDA_MAX_SEGMENTS = 3,
     CUDA_PRODUCT_THREADS = 256, // of a thread block
-    CUDA_PARTITION_KERNELS = 3, // of a quantum
     CUDA_I16_BINS = 16,         // of a spectrum in 16 bits that have a scale together
 };
 
@@ -159,31 +158,10 @@ struct cuda_partition_memory {
     } segment[CUDA_MAX_SEGMENTS];
 };
 
-// Where kernels go: to a stream; or into a graph as a chain of nodes; or into the nodes of an
-// executable graph, whose next launch has the new parameters.
-struct cuda_partition_target {
-    cudaStream_t stream; // if `nodes` is NULL
-    cudaGraph_t graph;   // if `exec` is NULL
-    cudaGraphExec_t exec;
-    cudaGraphNode_t *nodes;
-    bool follows; // the first one comes after nodes[-1]
-};
-
-// The same from node `i` on.
-static inline struct cuda_partition_target
-cuda_target_from(const struct cuda_partition_target *target, int i)
-{
-    struct cuda_partition_target next = *target;
-    next.follows = next.follows || i > 0;
-    if (next.nodes) next.nodes += i;
-    return next;
-}
-
-// Has CUDA_PARTITION_KERNELS nodes.
+// Queues the kernels of a quantum on the stream of the thread, as all launches of the engine are.
 cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
                                     const struct cuda_partition_memory *memory,
-                                    const struct cuda_partition_launch *launch,
-                                    const struct cuda_partition_target *target);
+                                    const struct cuda_partition_launch *launch);
 
 // Taps to be transformed for one segment of a filter. paths[n] name the partitions and the memory
 // of their spectra. The taps of path i, in causal order and in the samples' type, begin at taps + i

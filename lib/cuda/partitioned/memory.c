@@ -93,17 +93,12 @@ void cuda_memory_layout(const struct partita_plan *plan, const struct cuda_parti
 enum partita_status cuda_partitioned_issue(const struct partita_plan *plan,
                                            const struct cuda_frame_layout *layout,
                                            const struct cuda_frame_memory *memory,
-                                           const struct cuda_step_work *work,
-                                           const struct cuda_partition_target *target)
+                                           const struct cuda_step_work *work)
 {
-    const struct cuda_partition_target quantum = cuda_target_from(target, CUDA_QUANTUM_NODE),
-                                       emit = cuda_target_from(target, CUDA_EMIT_NODE);
-    enum partita_status status =
-        CU(plan, cuda_frames_take(layout, memory, &work->step, &work->x, target));
+    enum partita_status status = CU(plan, cuda_frames_take(layout, memory, &work->step, &work->x));
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_partitioned_launch(&layout->partitions, &memory->partitions,
-                                                  &work->launch, &quantum));
-    return status == PARTITA_OK
-               ? CU(plan, cuda_frames_emit(layout, memory, &work->step, &work->y, &emit))
-               : status;
+        status = CU(
+            plan, cuda_partitioned_launch(&layout->partitions, &memory->partitions, &work->launch));
+    return status == PARTITA_OK ? CU(plan, cuda_frames_emit(layout, memory, &work->step, &work->y))
+                                : status;
 }

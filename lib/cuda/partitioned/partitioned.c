@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cuda/partitioned: streams of many channels and long filters on a device, in partitions of up to
 // three sizes. Spectra of filter and history stay in the device's memory, and every quantum
-// launches one graph of three kernels (kernels.h, decision 25). Source: Gardner, Efficient
+// runs three kernels (kernels.h, decision 25). Source: Gardner, Efficient
 // convolution without input-output delay, JAES 43 (1995).
 #include <assert.h>
 #include <math.h>
@@ -298,7 +298,7 @@ static void cuda_partitioned_explain(const struct partita_plan *plan, struct tex
                  "outputs\n",
                  -20 * log10(plan->choice.error));
     if (plan->shape.streams)
-        text_add(text, "  a graph launched every call for all slots, its outputs waited for\n");
+        text_add(text, "  kernels queued every call for all slots, their outputs waited for\n");
     else text_add(text, "  a graph launched every quantum or call, its outputs waited for\n");
     text_add(text, "  a call of %zu frames: %.3g us in the mean, %.3g us at worst\n", load.frames,
              load.mean * 1e6, load.worst * 1e6);

@@ -4,7 +4,6 @@
 #include <assert.h>
 
 #include "cuda/kernels/windows.cuh"
-#include "issue.cuh"
 #include "products.cuh"
 
 namespace {
@@ -340,12 +339,11 @@ transform_block transform_block_of(const cuda_segment *segments, int n, bool f64
     return block;
 }
 
-// A quantum's work, and where its kernels go.
+// A quantum's work.
 struct quantum_call {
     const cuda_partition_layout *layout;
     const cuda_partition_memory *memory;
     const cuda_partition_launch *launch;
-    const cuda_partition_target *target;
 };
 
 // The kernel of products for the filters of a layout.
@@ -367,39 +365,38 @@ template <typename T> cudaError_t launch_products(const quantum_call &call)
     const int64_t rows = call.launch->bank.slots
                              ? (int64_t)call.launch->finished[0] * layout.group_outputs
                              : 2 * layout.outputs;
-    const kernel_grid grid = {(layout.n_segments * rows) << log2_chunks, CUDA_PRODUCT_THREADS,
-                              sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS};
-    return issue_kernel(*call.target, 1, grid, products_kernel_of<T>(layout), layout, *call.memory,
-                        *call.launch, log2_lanes, log2_chunks);
+    return queue(products_kernel_of<T>(layout), (layout.n_segments * rows) << log2_chunks,
+                 dim3(CUDA_PRODUCT_THREADS), sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS, layout,
+                 *call.memory, *call.launch, log2_lanes, log2_chunks);
 }
 
-// Kernel `number` of the quantum: transforms of all segments, groups[i] * n of segment i.
+// Transforms of all segments, groups[i] * n of segment i.
 template <typename Kernel>
-cudaError_t launch_segments(const quantum_call &call, int number, Kernel kernel,
+cudaError_t launch_segments(const quantum_call &call, Kernel kernel,
                             const int groups[CUDA_MAX_SEGMENTS], int64_t n)
 {
     const cuda_partition_layout &layout = *call.layout;
     const transform_block block = transform_block_of(layout.segment, layout.n_segments, layout.f64);
-    kernel_grid grid = {0, block.threads, block.shared_bytes};
+    int64_t blocks = 0;
     for (int i = 0; i < layout.n_segments; i++)
-        grid.blocks += transform_blocks(layout.segment[i], block.threads, groups[i] * n);
-    return issue_kernel(*call.target, number, grid, kernel, layout, *call.memory, *call.launch);
+        blocks += transform_blocks(layout.segment[i], block.threads, groups[i] * n);
+    return queue(kernel, blocks, dim3(block.threads), block.shared_bytes, layout, *call.memory,
+                 *call.launch);
 }
 } // namespace
 
 cudaError_t cuda_partitioned_launch(const cuda_partition_layout *layout,
                                     const cuda_partition_memory *memory,
-                                    const cuda_partition_launch *launch,
-                                    const cuda_partition_target *target)
+                                    const cuda_partition_launch *launch)
 {
-    const quantum_call call = {layout, memory, launch, target};
+    const quantum_call call = {layout, memory, launch};
     return with_scalar(layout->f64, [=](auto scalar) {
         using T = decltype(scalar);
-        cudaError_t error = launch_segments(call, 0, partition_forward_kernel<T>, launch->collected,
+        cudaError_t error = launch_segments(call, partition_forward_kernel<T>, launch->collected,
                                             layout->group_inputs);
         if (error == cudaSuccess) error = launch_products<T>(call);
         if (error != cudaSuccess) return error;
-        return launch_segments(call, 2, partition_inverse_kernel<T>, launch->finished,
+        return launch_segments(call, partition_inverse_kernel<T>, launch->finished,
                                (launch->bank.slots ? 1 : 2) * (int64_t)layout->group_outputs);
     });
 }

@@ -110,12 +110,7 @@ bool cuda_memory_succeeds(const struct partita_plan *plan, struct cuda_stream_me
 void cuda_memory_layout(const struct partita_plan *plan, const struct cuda_partition_layout *layout,
                         struct cuda_frame_memory *memory, struct arena *arena);
 
-// The kernels of a step, and their work.
-enum {
-    CUDA_QUANTUM_NODE = 1,
-    CUDA_EMIT_NODE = CUDA_QUANTUM_NODE + CUDA_PARTITION_KERNELS,
-    CUDA_STEP_NODES,
-};
+// The work of a step, and its kernels but for the one that advances a stream.
 struct cuda_step_work {
     struct cuda_step step;
     struct cuda_channels x, y;
@@ -124,8 +119,7 @@ struct cuda_step_work {
 enum partita_status cuda_partitioned_issue(const struct partita_plan *plan,
                                            const struct cuda_frame_layout *layout,
                                            const struct cuda_frame_memory *memory,
-                                           const struct cuda_step_work *work,
-                                           const struct cuda_partition_target *target);
+                                           const struct cuda_step_work *work);
 
 struct cuda_frame_layout cuda_frame_layout_of(const struct partita_plan *plan);
 
@@ -140,11 +134,11 @@ void cuda_partitioned_copy_out(struct partita_stream *stream, void *to);
 void cuda_partitioned_copy_in(struct partita_stream *stream, const void *from);
 bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status);
 
-// Calls of streams (steps.c), and the graph of a step on arrays of the host.
+// Calls of streams (steps.c), and the work of a step on arrays of the host.
 struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames);
 enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
                                            const struct frames *frames, void *queue);
-enum partita_status cuda_partitioned_make_graph(void *stream, cudaGraph_t graph);
+enum partita_status cuda_partitioned_queue_step(void *stream);
 
 // Banks (bank.c).
 struct partita_bank;

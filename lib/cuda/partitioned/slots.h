@@ -31,7 +31,6 @@ struct cuda_bank {
     char *device_x, *device_y;
     struct bank_lists device_lists, *lists; // [quanta of a call]
     size_t n_quanta;                        // of a call
-    cudaGraphNode_t *nodes;                 // [n_quanta * QUANTUM_NODES + 1]
 };
 
 // A quantum that is being queued.
@@ -42,7 +41,6 @@ struct bank_quantum {
     size_t n_open, n_closing, n_fading;
     struct cuda_step_work work;
     size_t n_entries;
-    struct cuda_partition_target target; // its first node is the quantum's
 };
 
 static inline struct cuda_bank *cuda_bank_of(const struct partita_bank *bank)

@@ -53,8 +53,7 @@ static struct cuda_step step_of(const struct partita_stream *stream, const struc
 
 // Passes the latest filter that was given to partita_stream_swap to the device. The stream has it
 // from then on, also if it is reset or cloned.
-static enum partita_status post_swap(struct partita_stream *stream, cudaStream_t queue,
-                                     bool *ret_posted)
+static enum partita_status post_swap(struct partita_stream *stream, bool *ret_posted)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct pending_swap *newest = swap_queue_take(&stream->swap_queue);
@@ -66,7 +65,7 @@ static enum partita_status post_swap(struct partita_stream *stream, cudaStream_t
     const struct cuda_partitioned_filter *filter = pending->filter->state;
     const struct cuda_swap swap = {filter->device, pending->fade, pending->number};
     const enum partita_status status =
-        CU(stream->plan, cuda_position_post(&layout, &state->memory, &swap, queue));
+        CU(stream->plan, cuda_position_post(&layout, &state->memory, &swap));
     if (status != PARTITA_OK) return status;
     *ret_posted = true;
     stream->filter = pending->filter;
@@ -76,31 +75,26 @@ static enum partita_status post_swap(struct partita_stream *stream, cudaStream_t
 
 // Arrays of the host.
 
-enum partita_status cuda_partitioned_make_graph(void *context, cudaGraph_t graph)
+enum partita_status cuda_partitioned_queue_step(void *context)
 {
     const struct partita_stream *stream = context;
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct shape *shape = &stream->plan->shape;
     const struct cuda_frame_layout layout = cuda_frame_layout_of(stream->plan);
     const int quantum = layout.partitions.quantum;
-    const struct cuda_partition_target target = {.graph = graph,
-                                                 .nodes = graph ? state->held->queue.nodes : NULL};
-    const struct cuda_partition_target advance = cuda_target_from(&target, CUDA_STEP_NODES);
     struct cuda_frame_memory memory = state->memory;
     struct cuda_step_work work = {
         .step = {.n = quantum, .due = quantum},
         .x = {.count = (int64_t)shape->in_channels, .base = state->x, .samples = quantum},
         .y = {.count = (int64_t)shape->out_channels, .base = state->y, .samples = quantum},
         .launch = stream_launch(&layout.partitions)};
-    assert((int)CUDA_STEP_NODES < (int)CUDA_QUEUE_KERNELS && memory.position);
+    assert(memory.position);
     memory.step = state->step;
-    enum partita_status status =
-        cuda_partitioned_issue(stream->plan, &layout, &memory, &work, &target);
-    if (status == PARTITA_OK)
-        status = CU(stream->plan, cuda_position_advance(&layout, &memory, &advance));
-    if (status != PARTITA_OK || graph) return status;
-    const struct cuda_swap swap = {.number = 0};
-    return CU(stream->plan, cuda_position_post(&layout, &memory, &swap, target.stream));
+    enum partita_status status = cuda_partitioned_issue(stream->plan, &layout, &memory, &work);
+    if (status == PARTITA_OK) status = CU(stream->plan, cuda_position_advance(&layout, &memory));
+    if (status != PARTITA_OK || !cuda_thread()->loads) return status;
+    const struct cuda_swap swap = {.number = 0}; // a later step may post one
+    return CU(stream->plan, cuda_position_post(&layout, &memory, &swap));
 }
 
 static enum partita_status run_step(struct partita_stream *stream)
@@ -108,7 +102,8 @@ static enum partita_status run_step(struct partita_stream *stream)
     struct cuda_queue *queue = &cuda_stream_of(stream)->held->queue;
     bool posted;
     queue->running = true;
-    enum partita_status status = post_swap(stream, queue->stream, &posted);
+    cuda_queue_use(queue);
+    enum partita_status status = post_swap(stream, &posted);
     if (status == PARTITA_OK) status = cuda_queue_launch(stream->plan, queue);
     return status == PARTITA_OK ? cuda_queue_wait(stream->plan, queue) : status;
 }
@@ -180,7 +175,6 @@ struct queued_call {
     struct cuda_frame_layout layout;
     struct cuda_frame_memory memory;
     struct cuda_step step;
-    struct cuda_partition_target target;
     bool captured;
     bool begun; // some of its work is queued, and will change the stream's state
 };
@@ -206,7 +200,7 @@ static enum partita_status queue_channels(struct queued_call *call, bool outputs
             if (outputs) channels.at[i] = call->frames->y[c + i];
             else if (call->frames->x) channels.at[i] = (char *)(uintptr_t)call->frames->x[c + i];
         status = CU(plan, (outputs ? cuda_frames_emit : cuda_frames_take)(
-                              &call->layout, &call->memory, &call->step, &channels, &call->target));
+                              &call->layout, &call->memory, &call->step, &channels));
         note_queued(call, status);
     }
     return status;
@@ -220,12 +214,10 @@ static enum partita_status queue_step(struct queued_call *call)
     const struct cuda_partition_launch launch = stream_launch(layout);
     enum partita_status status = queue_channels(call, false);
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_partitioned_launch(layout, &call->memory.partitions, &launch,
-                                                  &call->target));
+        status = CU(plan, cuda_partitioned_launch(layout, &call->memory.partitions, &launch));
     if (status == PARTITA_OK && call->step.due) status = queue_channels(call, true);
-    return status == PARTITA_OK
-               ? CU(plan, cuda_position_advance(&call->layout, &call->memory, &call->target))
-               : status;
+    return status == PARTITA_OK ? CU(plan, cuda_position_advance(&call->layout, &call->memory))
+                                : status;
 }
 
 static enum partita_status queue_silence(const struct partita_stream *stream,
@@ -262,7 +254,6 @@ static enum partita_status queue_frames(struct partita_stream *stream, const str
     struct queued_call call = {.stream = stream,
                                .frames = frames,
                                .layout = cuda_frame_layout_of(plan),
-                               .target = {.stream = cuda_thread()->stream},
                                .memory = cuda_stream_of(stream)->memory};
     enum partita_status status = CU(plan, cudaStreamIsCapturing(queue, &capture));
     const bool captured = status == PARTITA_OK && capture != cudaStreamCaptureStatusNone;
@@ -270,7 +261,7 @@ static enum partita_status queue_frames(struct partita_stream *stream, const str
     if (status != PARTITA_OK) return status;
     const size_t whole = stream_outputs_due(stream, frames->n);
     call.captured = captured;
-    if (!captured) status = post_swap(stream, queue, &call.begun);
+    if (!captured) status = post_swap(stream, &call.begun);
     if (status == PARTITA_OK) status = queue_steps(&call);
     if (status == PARTITA_OK)
         status =

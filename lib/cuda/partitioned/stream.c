@@ -59,24 +59,25 @@ static enum partita_status take_stream_memory(struct partita_stream *stream)
     return PARTITA_OK;
 }
 
-// The stream's filter at its position, or with `keep` false at the start.
+// The stream's filter at its position, or with `keep` false at the start. This and the following
+// are queued on the stream's queue.
 static enum partita_status start_stream(struct partita_stream *stream, bool keep)
 {
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct cuda_partitioned_filter *filter = stream->filter->state;
     const struct cuda_frame_layout layout = cuda_frame_layout_of(stream->plan);
-    return CU(stream->plan, cuda_position_start(&layout, &state->memory, &filter->device, keep,
-                                                state->held->queue.stream));
+    return CU(stream->plan, cuda_position_start(&layout, &state->memory, &filter->device, keep));
 }
 
 // Silence from the start on.
 static enum partita_status clear_stream(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    struct cuda_queue *queue = &state->held->queue;
-    queue->running = true;
-    const enum partita_status status = CU(
-        stream->plan, cudaMemsetAsync(state->held->device, 0, state->device_bytes, queue->stream));
+    state->held->queue.running = true;
+    cuda_queue_use(&state->held->queue);
+    const enum partita_status status =
+        CU(stream->plan,
+           cudaMemsetAsync(state->held->device, 0, state->device_bytes, cuda_thread()->stream));
     return status == PARTITA_OK ? start_stream(stream, false) : status;
 }
 
@@ -92,7 +93,7 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
     if (status == PARTITA_OK) status = take_stream_memory(stream);
     if (status == PARTITA_OK) status = clear_stream(stream);
     if (status == PARTITA_OK && !state->held->queue.exec)
-        status = cuda_queue_make(plan, &state->held->queue, cuda_partitioned_make_graph, stream);
+        status = cuda_queue_make(plan, &state->held->queue, cuda_partitioned_queue_step, stream);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->held->queue);
     cuda_leave(&scope);
     return status;
@@ -102,11 +103,9 @@ void cuda_partitioned_close(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     if (!state || !state->held) return;
-    struct cuda_queue *queue = &state->held->queue;
-    const bool whole = queue->exec || !queue->graph;
     struct cuda_scope scope;
     cuda_enter(stream->plan, &scope);
-    if (whole && cuda_queue_wait(stream->plan, queue) == PARTITA_OK)
+    if (cuda_queue_wait(stream->plan, &state->held->queue) == PARTITA_OK)
         cuda_memory_keep(stream->plan, state->held);
     else cuda_memory_close(stream->plan, *state->held);
     cuda_leave(&scope);
@@ -143,9 +142,8 @@ static void copy_state(struct partita_stream *stream, void *to, const void *from
     enum partita_status status = cuda_enter(plan, &scope);
     if (atomic_load(&stream->status) == PARTITA_OK) {
         queue->running = true;
-        if (status == PARTITA_OK)
-            status = CU(plan, cudaMemcpyAsync(to, from, state->device_bytes, cudaMemcpyDefault,
-                                              queue->stream));
+        cuda_queue_use(queue);
+        if (status == PARTITA_OK) status = cuda_copy(plan, to, from, state->device_bytes);
         if (status == PARTITA_OK && to == state->held->device) status = start_stream(stream, true);
         if (cuda_partitioned_succeeds(stream, status))
             cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, queue));

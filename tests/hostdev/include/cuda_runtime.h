@@ -5,9 +5,6 @@
 
 #include <stdint.h>
 
-#include <tuple>
-#include <utility>
-
 #include <cuda_runtime_api.h>
 
 #define __global__ static
@@ -23,13 +20,6 @@ struct dim3 {
     dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z)
     {
     }
-};
-
-struct cudaKernelNodeParams {
-    void *func;
-    dim3 gridDim, blockDim;
-    unsigned sharedMemBytes;
-    void **kernelParams, **extra;
 };
 
 struct cudaLaunchConfig_t {
@@ -61,9 +51,6 @@ uint32_t hostdev_tf32(float x);
 void hostdev_mma(int n, float *sum, const uint32_t *a, const uint32_t *b);
 cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
                            size_t parameter_bytes, cudaStream_t stream);
-void hostdev_register(const void *symbol,
-                      void (*bind)(hostdev_kernel *kernel, const void *symbol, void **parameters),
-                      size_t parameter_bytes);
 }
 
 #define __syncthreads() hostdev_barrier(__FILE__, __LINE__)
@@ -97,32 +84,10 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(
                                 [=] { kernel(static_cast<Parameters>(arguments)...); });
 }
 
-// Copies the values of a node's parameters, of which only the kernel knows the types.
-template <typename... Parameters, size_t... I>
-void hostdev_bind_values(hostdev_kernel *ret, void (*kernel)(Parameters...), void **parameters,
-                         std::index_sequence<I...>)
-{
-    const std::tuple<Parameters...> values(*(std::remove_cv_t<Parameters> *)parameters[I]...);
-    const auto call = [=] { kernel(std::get<I>(values)...); };
-    using Call = std::remove_cv_t<decltype(call)>;
-    ret->run = hostdev_run<Call>;
-    ret->release = hostdev_release<Call>;
-    ret->call = new Call(call);
-}
-
-template <typename... Parameters>
-void hostdev_bind(hostdev_kernel *ret, const void *symbol, void **parameters)
-{
-    hostdev_bind_values(ret, (void (*)(Parameters...))symbol, parameters,
-                        std::index_sequence_for<Parameters...>());
-}
-
 // As the run-time's template, which loads the kernel.
 template <typename... Parameters>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, void (*kernel)(Parameters...))
 {
-    hostdev_register((const void *)kernel, hostdev_bind<Parameters...>,
-                     (sizeof(Parameters) + ... + 0));
     return cudaFuncGetAttributes(attributes, (const void *)kernel);
 }
 
