@@ -9,14 +9,13 @@
 #include <string.h>
 
 // The layout of all slots.
-static struct cuda_frame_layout bank_layout(const struct partita_bank *bank)
+static struct cuda_partition_layout bank_layout(const struct partita_bank *bank)
 {
-    struct cuda_frame_layout layout = cuda_frame_layout_of(bank->plan);
-    struct cuda_partition_layout *partitions = &layout.partitions;
-    partitions->groups = (int)bank->n_slots;
-    partitions->inputs *= (int)bank->n_slots;
-    partitions->outputs *= (int)bank->n_slots;
-    assert(partitions->group_inputs * partitions->groups == partitions->inputs);
+    struct cuda_partition_layout layout = cuda_partitioned_of(bank->plan)->layout;
+    layout.groups = (int)bank->n_slots;
+    layout.inputs *= (int)bank->n_slots;
+    layout.outputs *= (int)bank->n_slots;
+    assert(layout.group_inputs * layout.groups == layout.inputs);
     assert(layout.latency == 0 && layout.delay == 0);
     return layout;
 }
@@ -35,9 +34,9 @@ static void layout_bank_device(const struct partita_bank *bank, struct cuda_bank
                                struct arena *arena)
 {
     const struct partita_plan *plan = bank->plan;
-    const struct cuda_partition_layout *layout = &state->layout.partitions;
+    const struct cuda_partition_layout *layout = &state->layout;
     cuda_memory_layout(plan, layout, &state->memory, arena);
-    state->memory.partitions.quantum = NULL; // the launch has it
+    state->memory.quantum = NULL; // the launch has it
     state->device_x = arena_take(arena, size_mul(bank->n_slots, bank->input_bytes));
     state->device_lists = layout_lists(bank->n_slots, arena);
     state->device_y = arena_take(arena, size_mul(bank->n_slots, bank->output_bytes));
@@ -58,12 +57,12 @@ static struct cuda_bank *layout_bank_host(const struct partita_bank *bank, struc
 {
     struct cuda_bank *state = arena_take(arena, sizeof *state), made = {0};
     made.layout = bank_layout(bank);
-    made.n_quanta = bank->plan->shape.block / (size_t)made.layout.partitions.quantum;
+    made.n_quanta = bank->plan->shape.block / (size_t)made.layout.quantum;
     made.swap_queues = arena_take(arena, size_mul(bank->n_slots, sizeof *made.swap_queues));
     made.swaps = arena_take(arena, bank->n_slots);
     made.lists = arena_take(arena, size_mul(made.n_quanta, sizeof *made.lists));
     for (int k = 0; k < 2; k++)
-        for (int i = 1; i < made.layout.partitions.n_segments; i++)
+        for (int i = 1; i < made.layout.n_segments; i++)
             made.due[k][i] = arena_take(arena, size_mul(bank->n_slots, 2 * sizeof *made.due[k][i]));
     if (state) *state = made;
     return state;
@@ -110,12 +109,12 @@ struct slot_part {
 static enum partita_status clear_slot(const struct partita_bank *bank, size_t slot)
 {
     const struct shape *shape = &bank->plan->shape;
-    const struct cuda_frame_memory *memory = &cuda_bank_of(bank)->memory;
-    const struct cuda_partition_layout *layout = &cuda_bank_of(bank)->layout.partitions;
+    const struct cuda_partition_memory *memory = &cuda_bank_of(bank)->memory;
+    const struct cuda_partition_layout *layout = &cuda_bank_of(bank)->layout;
     const size_t in = (size_t)layout->group_inputs, out = (size_t)layout->group_outputs;
     const size_t window = (size_t)layout->window * shape->sample_bytes;
     struct slot_part part[3 + 3 * CUDA_MAX_SEGMENTS] = {
-        {memory->partitions.samples, 1, in * window},
+        {memory->samples, 1, in * window},
         {memory->nonfinite_until, 1, in * sizeof *memory->nonfinite_until},
         {memory->affected_until, 1, in * sizeof *memory->affected_until}};
     size_t n = 3;
@@ -124,10 +123,10 @@ static enum partita_status clear_slot(const struct partita_bank *bank, size_t sl
         const size_t partitions = (size_t)segment->partitions, quanta = (size_t)segment->quanta;
         const size_t spectrum = (size_t)segment->points * 2 * shape->scalar_bytes;
         const size_t block = (size_t)segment->hop * shape->sample_bytes;
-        part[n++] = (struct slot_part){memory->partitions.segment[i].spectra, quanta,
+        part[n++] = (struct slot_part){memory->segment[i].spectra, quanta,
                                        in * partitions * spectrum / quanta};
-        part[n++] = (struct slot_part){memory->partitions.segment[i].sums, 2, out * spectrum};
-        part[n++] = (struct slot_part){memory->partitions.segment[i].out, 4, out * block};
+        part[n++] = (struct slot_part){memory->segment[i].sums, 2, out * spectrum};
+        part[n++] = (struct slot_part){memory->segment[i].out, 4, out * block};
     }
     enum partita_status status = PARTITA_OK;
     for (const struct slot_part *p = part; p < part + n && status == PARTITA_OK; p++)

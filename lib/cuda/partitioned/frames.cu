@@ -9,37 +9,30 @@
 namespace {
 // The position. Its kernels have one thread.
 
-inline __device__ void begin_quantum(const cuda_frame_layout &layout, cuda_position &position,
-                                     uint64_t number)
-{
-    const cuda_partition_layout &partitions = layout.partitions;
-    cuda_quantum_begin(&partitions, layout.history / partitions.quantum, number, &position.quantum);
-}
-
-inline __device__ void begin_next_swap(const cuda_frame_layout &layout, cuda_position &position)
+inline __device__ void begin_next_swap(const cuda_partition_layout &layout, cuda_position &position)
 {
     if (position.swap || !position.next.number || position.quantum.number < position.free_quantum)
         return;
     position.swap = position.next.number;
     position.next.number = 0;
-    cuda_slot_begin_swap(&layout.partitions, layout.partitions.groups, layout.delay,
-                         position.quantum.number, &position.quantum.slot, &position.next);
+    cuda_slot_begin_swap(&layout, layout.groups, position.quantum.number, &position.quantum.slot,
+                         &position.next);
 }
 
-inline __device__ void end_swap(const cuda_frame_layout &layout, cuda_position &position,
+inline __device__ void end_swap(const cuda_partition_layout &layout, cuda_position &position,
                                 unsigned *settled)
 {
     cuda_slot &slot = position.quantum.slot;
     if (!position.swap || position.frame < slot.fade_end) return;
-    position.free_quantum = slot.fade_end / layout.partitions.quantum + 1;
+    position.free_quantum = slot.fade_end / layout.quantum + 1;
     cuda_slot_end_swap(&slot);
     *(volatile unsigned *)settled = position.swap;
     position.swap = 0;
 }
 
 __global__ void __launch_bounds__(1, 1)
-    position_start_kernel(const __grid_constant__ cuda_frame_layout layout,
-                          const __grid_constant__ cuda_frame_memory memory,
+    position_start_kernel(const __grid_constant__ cuda_partition_layout layout,
+                          const __grid_constant__ cuda_partition_memory memory,
                           const __grid_constant__ cuda_paths filter, bool keep)
 {
     cuda_position &position = *memory.position;
@@ -48,7 +41,7 @@ __global__ void __launch_bounds__(1, 1)
     if (!keep) {
         position.frame = position.free_quantum = 0;
         position.last = position.quantum.fill = slot.set = slot.phase = 0;
-        begin_quantum(layout, position, 0);
+        cuda_quantum_begin(&layout, 0, &position.quantum);
     }
     slot.filter[slot.set] = filter;
     slot.filter[1 - slot.set].first_path = nullptr;
@@ -56,8 +49,8 @@ __global__ void __launch_bounds__(1, 1)
 }
 
 __global__ void __launch_bounds__(1, 1)
-    position_post_kernel(const __grid_constant__ cuda_frame_layout layout,
-                         const __grid_constant__ cuda_frame_memory memory,
+    position_post_kernel(const __grid_constant__ cuda_partition_layout layout,
+                         const __grid_constant__ cuda_partition_memory memory,
                          const __grid_constant__ cuda_swap swap)
 {
     memory.position->next = swap;
@@ -65,17 +58,17 @@ __global__ void __launch_bounds__(1, 1)
 }
 
 __global__ void __launch_bounds__(1, 1)
-    position_advance_kernel(const __grid_constant__ cuda_frame_layout layout,
-                            const __grid_constant__ cuda_frame_memory memory)
+    position_advance_kernel(const __grid_constant__ cuda_partition_layout layout,
+                            const __grid_constant__ cuda_partition_memory memory)
 {
     cuda_position &position = *memory.position;
     const int n = position.step.n;
     position.frame += n;
     position.last = n;
     position.quantum.fill += n;
-    if (position.quantum.fill >= layout.partitions.quantum) {
-        position.quantum.fill -= layout.partitions.quantum;
-        begin_quantum(layout, position, position.quantum.number + 1);
+    if (position.quantum.fill >= layout.quantum) {
+        position.quantum.fill -= layout.quantum;
+        cuda_quantum_begin(&layout, position.quantum.number + 1, &position.quantum);
     }
     end_swap(layout, position, memory.settled);
     begin_next_swap(layout, position);
@@ -105,23 +98,21 @@ template <bool BANK> struct frames_of_channel {
 // Blocks are channels. The kernels that follow find the step at the position.
 template <typename T, bool BANK>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
-    take_kernel(const __grid_constant__ cuda_frame_layout layout,
-                const __grid_constant__ cuda_frame_memory memory,
+    take_kernel(const __grid_constant__ cuda_partition_layout layout,
+                const __grid_constant__ cuda_partition_memory memory,
                 const __grid_constant__ cuda_step given, const __grid_constant__ cuda_channels x)
 {
-    const cuda_partition_layout &partitions = layout.partitions;
     const cuda_step step = !BANK && memory.step ? *memory.step : given;
-    const frames_of_channel<BANK> frames(x, blockIdx.x, partitions.group_inputs);
+    const frames_of_channel<BANK> frames(x, blockIdx.x, layout.group_inputs);
     const T *from = nullptr;
-    if (!step.silent)
-        from = frames.template samples<T>(x, step.x_first, partitions.complex ? 2 : 1);
+    if (!step.silent) from = frames.template samples<T>(x, step.x_first, layout.complex ? 2 : 1);
     const uint64_t now = BANK ? step.frame : memory.position->frame;
-    const int last = BANK ? partitions.quantum : memory.position->last;
+    const int last = BANK ? layout.quantum : memory.position->last;
     if (!BANK && blockIdx.x == 0 && threadIdx.x == 0) {
         memory.position->step = step;
         memory.position->quantum.frames = step.n;
     }
-    take_frames(layout, memory, (int64_t)frames.slot * partitions.group_inputs + frames.channel,
+    take_frames(layout, memory, (int64_t)frames.slot * layout.group_inputs + frames.channel,
                 taken_frames<T>{now, last, step.n, from});
 }
 
@@ -132,14 +123,14 @@ constexpr int HEAD_SEGMENT = 64; // taps summed before a sum is rounded into y
 // The head of a path for one output. Sums of a segment: of the taps' real parts with both reals of
 // the samples, and of their imaginary parts.
 template <typename T> struct head_sums {
-    const cuda_frame_layout &layout;
+    const cuda_partition_layout &layout;
     const T *x, *taps; // the input's ring
     int64_t at;        // frame of the first tap
     T sum[2][2];
 
     __device__ void add(int tap)
     {
-        const int reals = layout.partitions.complex ? 2 : 1, parts = layout.complex_taps ? 2 : 1;
+        const int reals = layout.complex ? 2 : 1, parts = layout.complex_taps ? 2 : 1;
         const T *sample = x + ring_index(at - tap, layout.history) * reals;
         const T *h = taps + (int64_t)tap * parts;
         for (int p = 0; p < parts; p++)
@@ -166,12 +157,12 @@ template <bool BANK> struct output_of_filter {
     int slot, channel; // of the slot
 
     template <typename T>
-    __device__ void add_heads(const cuda_frame_layout &layout, const cuda_frame_memory &memory,
-                              T y[2]) const
+    __device__ void add_heads(const cuda_partition_layout &layout,
+                              const cuda_partition_memory &memory, T y[2]) const
     {
-        const int reals = layout.partitions.complex ? 2 : 1;
+        const int reals = layout.complex ? 2 : 1;
         const int64_t at = (int64_t)((frame + layout.history - layout.latency) % layout.history);
-        const T *x = (const T *)memory.partitions.x;
+        const T *x = (const T *)memory.x;
         for (size_t p = filter.first_path[channel]; p < filter.first_path[channel + 1]; p++) {
             const cuda_path &path = filter.paths[p];
             if (!path.head_taps) continue;
@@ -182,20 +173,18 @@ template <bool BANK> struct output_of_filter {
     }
 
     template <typename T>
-    __device__ void load(const cuda_frame_layout &layout, const cuda_frame_memory &memory,
+    __device__ void load(const cuda_partition_layout &layout, const cuda_partition_memory &memory,
                          T y[2]) const
     {
-        const cuda_partition_layout &partitions = layout.partitions;
-        const int reals = partitions.complex ? 2 : 1;
+        const int reals = layout.complex ? 2 : 1;
         y[0] = y[1] = 0;
         if (frame >= (uint64_t)layout.delay) {
-            const uint64_t at = frame - layout.delay, quantum = at / partitions.quantum;
+            const uint64_t at = frame - layout.delay, quantum = at / layout.quantum;
             const int64_t row =
-                ((int64_t)(quantum % partitions.ring_quanta) * 2 + set) * partitions.outputs +
-                slot * partitions.group_outputs + channel;
-            const T *ready =
-                (const T *)memory.partitions.y +
-                (row * partitions.quantum + (int64_t)(at % partitions.quantum)) * reals;
+                ((int64_t)(quantum % layout.ring_quanta) * 2 + set) * layout.outputs +
+                slot * layout.group_outputs + channel;
+            const T *ready = (const T *)memory.y +
+                             (row * layout.quantum + (int64_t)(at % layout.quantum)) * reals;
             for (int r = 0; r < reals; r++) y[r] = ready[r];
         }
         if (!BANK) add_heads(layout, memory, y);
@@ -205,24 +194,23 @@ template <bool BANK> struct output_of_filter {
 // Blocks are [channel][outputs].
 template <typename T, bool BANK>
 __global__ void __launch_bounds__(CUDA_THREADS, sizeof(T) == 8 ? 3 : 4)
-    emit_kernel(const __grid_constant__ cuda_frame_layout layout,
-                const __grid_constant__ cuda_frame_memory memory,
+    emit_kernel(const __grid_constant__ cuda_partition_layout layout,
+                const __grid_constant__ cuda_partition_memory memory,
                 const __grid_constant__ cuda_step given, const __grid_constant__ cuda_channels y,
                 int blocks)
 {
     const cuda_step &step = BANK ? given : memory.position->step;
-    const cuda_partition_layout &partitions = layout.partitions;
-    const int number = blockIdx.x / blocks, reals = partitions.complex ? 2 : 1;
+    const int number = blockIdx.x / blocks, reals = layout.complex ? 2 : 1;
     const int i = (blockIdx.x - number * blocks) * blockDim.x + threadIdx.x;
     if (i >= step.due) return;
-    const frames_of_channel<BANK> frames(y, number, partitions.group_outputs);
+    const frames_of_channel<BANK> frames(y, number, layout.group_outputs);
     const cuda_slot &slot = BANK ? step.slots[frames.slot] : memory.position->quantum.slot;
     const uint64_t now = BANK ? step.frame : memory.position->frame,
                    frame = now + step.wait + (uint64_t)i * layout.stride;
     const bool over = frame >= slot.fade_end;
     const int set = over ? 1 - slot.set : slot.set;
     const affected_output output = {now, frame, frames.channel,
-                                    (int64_t)frames.slot * partitions.group_inputs};
+                                    (int64_t)frames.slot * layout.group_inputs};
     T out[2] = {0, 0}, incoming[2];
     bool affected = false;
     if (!BANK || slot.filter[set].first_path) {
@@ -243,47 +231,51 @@ __global__ void __launch_bounds__(CUDA_THREADS, sizeof(T) == 8 ? 3 : 4)
 }
 
 // Threads that move the frames of a quantum.
-int frame_threads(const cuda_frame_layout *layout)
+int frame_threads(const cuda_partition_layout *layout)
 {
-    return power_of_two(layout->partitions.quantum, CUDA_THREADS);
+    return power_of_two(layout->quantum, CUDA_THREADS);
 }
 } // namespace
 
-cudaError_t cuda_frames_take(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                             const cuda_step *step, const cuda_channels *x)
+cudaError_t cuda_frames_take(const cuda_partition_layout *layout,
+                             const cuda_partition_memory *memory, const cuda_step *step,
+                             const cuda_channels *x)
 {
     const int threads = frame_threads(layout);
-    return with_scalar(layout->partitions.f64, [=](auto scalar) {
+    return with_scalar(layout->f64, [=](auto scalar) {
         using T = decltype(scalar);
         return queue(step->slots ? take_kernel<T, true> : take_kernel<T, false>, x->count,
                      dim3(threads), threads * sizeof(uint64_t), *layout, *memory, *step, *x);
     });
 }
 
-cudaError_t cuda_frames_emit(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                             const cuda_step *step, const cuda_channels *y)
+cudaError_t cuda_frames_emit(const cuda_partition_layout *layout,
+                             const cuda_partition_memory *memory, const cuda_step *step,
+                             const cuda_channels *y)
 {
     const int threads = frame_threads(layout), blocks = (int)ceiling(step->due, threads);
-    return with_scalar(layout->partitions.f64, [=](auto scalar) {
+    return with_scalar(layout->f64, [=](auto scalar) {
         using T = decltype(scalar);
         return queue(step->slots ? emit_kernel<T, true> : emit_kernel<T, false>, y->count * blocks,
                      dim3(threads), 0, *layout, *memory, *step, *y, blocks);
     });
 }
 
-cudaError_t cuda_position_advance(const cuda_frame_layout *layout, const cuda_frame_memory *memory)
+cudaError_t cuda_position_advance(const cuda_partition_layout *layout,
+                                  const cuda_partition_memory *memory)
 {
     return queue(position_advance_kernel, 1, dim3(1), 0, *layout, *memory);
 }
 
-cudaError_t cuda_position_start(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                                const cuda_paths *filter, bool keep)
+cudaError_t cuda_position_start(const cuda_partition_layout *layout,
+                                const cuda_partition_memory *memory, const cuda_paths *filter,
+                                bool keep)
 {
     return queue(position_start_kernel, 1, dim3(1), 0, *layout, *memory, *filter, keep);
 }
 
-cudaError_t cuda_position_post(const cuda_frame_layout *layout, const cuda_frame_memory *memory,
-                               const cuda_swap *swap)
+cudaError_t cuda_position_post(const cuda_partition_layout *layout,
+                               const cuda_partition_memory *memory, const cuda_swap *swap)
 {
     return queue(position_post_kernel, 1, dim3(1), 0, *layout, *memory, *swap);
 }

@@ -23,15 +23,6 @@ extern "C" {
 
 enum { CUDA_CHANNELS = 128 }; // of a launch that reads or writes arrays of the caller's
 
-struct cuda_frame_layout {
-    struct cuda_partition_layout partitions;
-    int64_t history; // frames that are kept of each input, whole quanta
-    // Frames by which outputs are behind the inputs, for the heads' taps and for the partitions'.
-    int64_t latency, delay;
-    int64_t span, stride;
-    bool complex_taps;
-};
-
 // A part of a call's frames.
 struct cuda_step {
     int64_t x_first, y_first; // samples before it in the arrays
@@ -53,17 +44,6 @@ struct cuda_position {
     uint64_t free_quantum; // the first in which another swap may begin
 };
 
-// All on the device except pinned memory. A bank has neither a position nor pinned memory.
-struct cuda_frame_memory {
-    struct cuda_partition_memory partitions;
-    struct cuda_position *position;
-    unsigned char *nonfinite; // [inputs][history] whether a sample was not finite, and is stored
-                              // as 0
-    uint64_t *nonfinite_until, *affected_until; // [inputs] as in struct history
-    unsigned *settled;            // pinned: the number of the last swap that is complete
-    const struct cuda_step *step; // pinned: the next step; NULL: that of the launch
-};
-
 // The arrays of `count` channels.
 struct cuda_channels {
     int64_t count;
@@ -77,22 +57,22 @@ struct cuda_channels {
 };
 
 // In a graph that reads steps from pinned memory `step` is the largest.
-cudaError_t cuda_frames_take(const struct cuda_frame_layout *layout,
-                             const struct cuda_frame_memory *memory, const struct cuda_step *step,
-                             const struct cuda_channels *x);
-cudaError_t cuda_frames_emit(const struct cuda_frame_layout *layout,
-                             const struct cuda_frame_memory *memory, const struct cuda_step *step,
-                             const struct cuda_channels *y);
-cudaError_t cuda_position_advance(const struct cuda_frame_layout *layout,
-                                  const struct cuda_frame_memory *memory);
+cudaError_t cuda_frames_take(const struct cuda_partition_layout *layout,
+                             const struct cuda_partition_memory *memory,
+                             const struct cuda_step *step, const struct cuda_channels *x);
+cudaError_t cuda_frames_emit(const struct cuda_partition_layout *layout,
+                             const struct cuda_partition_memory *memory,
+                             const struct cuda_step *step, const struct cuda_channels *y);
+cudaError_t cuda_position_advance(const struct cuda_partition_layout *layout,
+                                  const struct cuda_partition_memory *memory);
 
 // start: the start of a stream; or with `keep` only the filter is replaced, and no swap is in
 // progress. post: a filter that the stream shall swap to.
-cudaError_t cuda_position_start(const struct cuda_frame_layout *layout,
-                                const struct cuda_frame_memory *memory,
+cudaError_t cuda_position_start(const struct cuda_partition_layout *layout,
+                                const struct cuda_partition_memory *memory,
                                 const struct cuda_paths *filter, bool keep);
-cudaError_t cuda_position_post(const struct cuda_frame_layout *layout,
-                               const struct cuda_frame_memory *memory,
+cudaError_t cuda_position_post(const struct cuda_partition_layout *layout,
+                               const struct cuda_partition_memory *memory,
                                const struct cuda_swap *swap);
 
 #ifdef __cplusplus

@@ -16,8 +16,8 @@ inline __device__ int64_t ring_index(int64_t at, int64_t ring)
     return at < ring ? at : at - ring;
 }
 
-inline __device__ bool is_nonfinite(const cuda_frame_layout &layout,
-                                    const cuda_frame_memory &memory, int64_t channel,
+inline __device__ bool is_nonfinite(const cuda_partition_layout &layout,
+                                    const cuda_partition_memory &memory, int64_t channel,
                                     uint64_t frame)
 {
     return frame < memory.nonfinite_until[channel] &&
@@ -34,8 +34,8 @@ template <typename T> struct taken_frames {
 
 // Advances the outputs that depend on a sample that is not finite over the step before.
 template <typename T>
-inline __device__ void advance_affected(const cuda_frame_layout &layout,
-                                        const cuda_frame_memory &memory, int64_t channel,
+inline __device__ void advance_affected(const cuda_partition_layout &layout,
+                                        const cuda_partition_memory &memory, int64_t channel,
                                         const taken_frames<T> &frames)
 {
     if (!memory.nonfinite_until[channel]) return;
@@ -48,12 +48,13 @@ inline __device__ void advance_affected(const cuda_frame_layout &layout,
 // Appends frames to the ring. A thread block does so, of a power of two of threads, with shared
 // memory for a number of each.
 template <typename T>
-inline __device__ void take_frames(const cuda_frame_layout &layout, const cuda_frame_memory &memory,
-                                   int64_t channel, const taken_frames<T> &frames)
+inline __device__ void take_frames(const cuda_partition_layout &layout,
+                                   const cuda_partition_memory &memory, int64_t channel,
+                                   const taken_frames<T> &frames)
 {
-    const int reals = layout.partitions.complex ? 2 : 1, threads = blockDim.x;
+    const int reals = layout.complex ? 2 : 1, threads = blockDim.x;
     const int64_t at = (int64_t)(frames.now % layout.history);
-    T *to = (T *)memory.partitions.x + channel * layout.history * reals;
+    T *to = (T *)memory.x + channel * layout.history * reals;
     uint64_t *newest = (uint64_t *)shared_memory, last_bad = 0;
     if (threadIdx.x == 0) advance_affected(layout, memory, channel, frames);
     __syncthreads();
@@ -84,8 +85,8 @@ struct affected_output {
 };
 
 // Whether an output may depend on an input's sample that is not finite.
-inline __device__ bool is_affected_by(const cuda_frame_layout &layout,
-                                      const cuda_frame_memory &memory,
+inline __device__ bool is_affected_by(const cuda_partition_layout &layout,
+                                      const cuda_partition_memory &memory,
                                       const affected_output &output, int64_t input)
 {
     const uint64_t now = output.now, frame = output.frame, latency = layout.latency,
@@ -101,8 +102,9 @@ inline __device__ bool is_affected_by(const cuda_frame_layout &layout,
     return false;
 }
 
-inline __device__ bool is_affected(const cuda_frame_layout &layout, const cuda_frame_memory &memory,
-                                   const cuda_paths &filter, const affected_output &output)
+inline __device__ bool is_affected(const cuda_partition_layout &layout,
+                                   const cuda_partition_memory &memory, const cuda_paths &filter,
+                                   const affected_output &output)
 {
     for (size_t p = filter.first_path[output.channel]; p < filter.first_path[output.channel + 1];
          p++)

@@ -72,6 +72,11 @@ struct cuda_partition_layout {
     struct cuda_segment segment[CUDA_MAX_SEGMENTS];
     int ring_quanta; // quanta of outputs that are kept
     int window;      // frames of the longest transform
+    int64_t history; // frames that are kept of each input, whole quanta
+    // Frames by which outputs are behind the inputs, for the heads' taps and for the partitions'.
+    int64_t latency, delay;
+    int64_t span, stride;
+    bool complex_taps;
 };
 
 // The partitions of a path that are not zero: `count` of them from `first` on.
@@ -144,13 +149,19 @@ struct cuda_partition_launch {
     struct cuda_bank_work bank;
 };
 
-// The memory of a stream or a bank, on the device.
+// The memory of a stream or a bank, on the device except pinned memory. A bank has neither a
+// position nor pinned memory (frames.h).
 struct cuda_partition_memory {
     const struct cuda_quantum *quantum; // NULL: that of the launch
-    int64_t x_frames;                   // of a channel of x
-    void *x;                            // [inputs][x_frames] samples
-    void *y;                            // [ring_quanta][2 sets][outputs][quantum]
-    void *samples;                      // [inputs][window], a ring
+    struct cuda_position *position;
+    unsigned char *nonfinite; // [inputs][history] whether a sample was not finite, and is stored
+                              // as 0
+    uint64_t *nonfinite_until, *affected_until; // [inputs] as in struct history
+    unsigned *settled;            // pinned: the number of the last swap that is complete
+    const struct cuda_step *step; // pinned: the next step; NULL: that of the launch
+    void *x;                      // [inputs][history] samples
+    void *y;                      // [ring_quanta][2 sets][outputs][quantum]
+    void *samples;                // [inputs][window], a ring
     struct {
         void *spectra; // [quanta][inputs][partitions][share]
         void *sums;    // [2 sets][outputs][points]

@@ -61,44 +61,41 @@ bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_statu
 }
 
 void cuda_memory_layout(const struct partita_plan *plan, const struct cuda_partition_layout *layout,
-                        struct cuda_frame_memory *memory, struct arena *arena)
+                        struct cuda_partition_memory *memory, struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
-    struct cuda_partition_memory *partitions = &memory->partitions;
     const size_t inputs = (size_t)layout->inputs, outputs = (size_t)layout->outputs;
-    const size_t history = cuda_partitioned_history(&cuda_partitioned_of(plan)->split);
+    const size_t history = (size_t)layout->history;
     const size_t rows = size_mul(2 * (size_t)layout->ring_quanta, outputs);
     const size_t bytes = shape->sample_bytes;
     assert(history % (size_t)layout->quantum == 0 && layout->inputs % layout->groups == 0);
-    partitions->samples = arena_take(arena, size_mul(inputs, (size_t)layout->window * bytes));
+    memory->samples = arena_take(arena, size_mul(inputs, (size_t)layout->window * bytes));
     for (int i = 0; i < layout->n_segments; i++) {
         const struct cuda_segment *segment = &layout->segment[i];
         const size_t spectrum = (size_t)segment->points * 2 * shape->scalar_bytes;
         const size_t block = (size_t)segment->hop * bytes;
-        partitions->segment[i].spectra =
+        memory->segment[i].spectra =
             arena_take(arena, size_mul(inputs * (size_t)segment->partitions, spectrum));
-        partitions->segment[i].sums = arena_take(arena, size_mul(2 * outputs, spectrum));
-        partitions->segment[i].out = i ? arena_take(arena, size_mul(4 * outputs, block)) : NULL;
+        memory->segment[i].sums = arena_take(arena, size_mul(2 * outputs, spectrum));
+        memory->segment[i].out = i ? arena_take(arena, size_mul(4 * outputs, block)) : NULL;
     }
     memory->position = arena_take(arena, sizeof *memory->position);
     memory->nonfinite_until = arena_take(arena, inputs * sizeof *memory->nonfinite_until);
     memory->affected_until = arena_take(arena, inputs * sizeof *memory->affected_until);
     memory->nonfinite = arena_take(arena, size_mul(inputs, history));
-    partitions->x_frames = (int64_t)history;
-    partitions->x = arena_take(arena, size_mul(inputs, history * bytes));
-    partitions->y = arena_take(arena, size_mul(rows, (size_t)layout->quantum * bytes));
-    if (arena->base) partitions->quantum = &memory->position->quantum;
+    memory->x = arena_take(arena, size_mul(inputs, history * bytes));
+    memory->y = arena_take(arena, size_mul(rows, (size_t)layout->quantum * bytes));
+    if (arena->base) memory->quantum = &memory->position->quantum;
 }
 
 enum partita_status cuda_partitioned_issue(const struct partita_plan *plan,
-                                           const struct cuda_frame_layout *layout,
-                                           const struct cuda_frame_memory *memory,
+                                           const struct cuda_partition_layout *layout,
+                                           const struct cuda_partition_memory *memory,
                                            const struct cuda_step_work *work)
 {
     enum partita_status status = CU(plan, cuda_frames_take(layout, memory, &work->step, &work->x));
     if (status == PARTITA_OK)
-        status = CU(
-            plan, cuda_partitioned_launch(&layout->partitions, &memory->partitions, &work->launch));
+        status = CU(plan, cuda_partitioned_launch(layout, memory, &work->launch));
     return status == PARTITA_OK ? CU(plan, cuda_frames_emit(layout, memory, &work->step, &work->y))
                                 : status;
 }

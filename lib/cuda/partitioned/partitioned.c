@@ -161,6 +161,12 @@ static struct cuda_partition_layout cuda_partitioned_layout(const struct request
         .i16 = partition_allows_i16(request),
         .n_segments = (int)split->n_segments,
         .ring_quanta = (int)(cuda_partitioned_delay(split) / split->quantum + 2),
+        .history = (int64_t)cuda_partitioned_history(split),
+        .latency = (int64_t)partition_delay(split),
+        .delay = (int64_t)(partition_delay(split) + split->head),
+        .span = (int64_t)shape->axis[0].span,
+        .stride = (int64_t)shape->axis[0].stride,
+        .complex_taps = shape->complex_taps,
     };
     assert(layout.n_segments >= 1 && layout.n_segments <= CUDA_MAX_SEGMENTS);
     for (int i = 0; i < layout.n_segments; i++) {

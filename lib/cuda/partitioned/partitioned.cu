@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     // Reals of the window that came before the quantum.
     const int old = 2 * segment.hop * reals - length;
     const uint64_t begin = quantum * length - old;
-    const T *x = (const T *)memory.x + (channel * memory.x_frames + now.x_from) * reals;
+    const T *x = (const T *)memory.x + (channel * layout.history + now.x_from) * reals;
     T *samples = (T *)memory.samples + channel * ring;
     const auto sample = [=](int j) {
         T *stored = samples + ((begin + j) & (ring - 1));

@@ -76,7 +76,7 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter);
 // stream->state.
 struct cuda_partitioned_stream {
     struct cuda_stream_memory *held;
-    struct cuda_frame_memory memory;
+    struct cuda_partition_memory memory;
     size_t device_bytes;                // of the stream's state
     const struct pending_swap *pending; // taken, but not posted yet; NULL: none
     // Arrays of the host, in pinned memory: a step, and [channel][quantum] samples.
@@ -108,7 +108,7 @@ bool cuda_memory_succeeds(const struct partita_plan *plan, struct cuda_stream_me
 // Lays out the memory on the device for the channels of a layout, which may be those of all slots
 // of a bank.
 void cuda_memory_layout(const struct partita_plan *plan, const struct cuda_partition_layout *layout,
-                        struct cuda_frame_memory *memory, struct arena *arena);
+                        struct cuda_partition_memory *memory, struct arena *arena);
 
 // The work of a step, and its kernels but for the one that advances a stream.
 struct cuda_step_work {
@@ -117,11 +117,9 @@ struct cuda_step_work {
     struct cuda_partition_launch launch;
 };
 enum partita_status cuda_partitioned_issue(const struct partita_plan *plan,
-                                           const struct cuda_frame_layout *layout,
-                                           const struct cuda_frame_memory *memory,
+                                           const struct cuda_partition_layout *layout,
+                                           const struct cuda_partition_memory *memory,
                                            const struct cuda_step_work *work);
-
-struct cuda_frame_layout cuda_frame_layout_of(const struct partita_plan *plan);
 
 // The stream's functions (stream.c). cuda_partitioned_prepare makes the memory of the first stream
 // of a plan. cuda_partitioned_succeeds is cuda_memory_succeeds of a stream.

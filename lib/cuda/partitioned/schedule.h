@@ -26,12 +26,13 @@ CUDA_SCHEDULE int cuda_groups_due(const struct cuda_partition_layout *layout,
     return first < layout->groups ? (layout->groups - first - 1) / segment->quanta + 1 : 0;
 }
 
-// Begins quantum `number`; x has `x_quanta` quanta of each channel.
-CUDA_SCHEDULE void cuda_quantum_begin(const struct cuda_partition_layout *layout, int64_t x_quanta,
-                                      uint64_t number, struct cuda_quantum *quantum)
+// Begins quantum `number`.
+CUDA_SCHEDULE void cuda_quantum_begin(const struct cuda_partition_layout *layout, uint64_t number,
+                                      struct cuda_quantum *quantum)
 {
+    const uint64_t x_quanta = (uint64_t)(layout->history / layout->quantum);
     quantum->number = number;
-    quantum->x_from = (int64_t)(number % (uint64_t)x_quanta) * layout->quantum;
+    quantum->x_from = (int64_t)(number % x_quanta) * layout->quantum;
     quantum->ring_index = (int)(number % (uint64_t)layout->ring_quanta);
     for (int i = 0; i < layout->n_segments; i++) {
         const struct cuda_segment *segment = &layout->segment[i];
@@ -57,16 +58,16 @@ CUDA_SCHEDULE uint64_t cuda_complete_quantum(const struct cuda_partition_layout 
     return last;
 }
 
-// Begins a swap of a slot's filter in quantum `number`; outputs are `delay` frames late.
+// Begins a swap of a slot's filter in quantum `number`.
 CUDA_SCHEDULE void cuda_slot_begin_swap(const struct cuda_partition_layout *layout, int groups,
-                                        int64_t delay, uint64_t number, struct cuda_slot *slot,
+                                        uint64_t number, struct cuda_slot *slot,
                                         const struct cuda_swap *swap)
 {
     const uint64_t longest = UINT64_MAX / 4; // of a fade: the end does not wrap
     const uint64_t phase = (uint64_t)slot->phase,
                    complete = cuda_complete_quantum(layout, groups, number + phase) - phase;
     slot->fade = swap->fade;
-    slot->fade_begin = complete * (uint64_t)layout->quantum + (uint64_t)delay;
+    slot->fade_begin = complete * (uint64_t)layout->quantum + (uint64_t)layout->delay;
     slot->fade_end = slot->fade_begin + (swap->fade < longest ? swap->fade : longest);
     slot->filter[1 - slot->set] = swap->filter;
 }

@@ -7,7 +7,7 @@
 
 static const struct cuda_partition_layout *partitions_of(const struct partita_bank *bank)
 {
-    return &cuda_bank_of(bank)->layout.partitions;
+    return &cuda_bank_of(bank)->layout;
 }
 
 static struct cuda_paths paths_of_filter(const struct partita_filter *filter)
@@ -25,7 +25,7 @@ static void begin_slot_swap(struct bank_quantum *now, size_t i)
     const struct pending_swap *pending = swap_queue_take(slot->swap_queue);
     if (!pending) return;
     const struct cuda_swap swap = {paths_of_filter(pending->filter), pending->fade, 0};
-    cuda_slot_begin_swap(partitions_of(now->bank), 1, 0, now->number, &now->lists.table[i], &swap);
+    cuda_slot_begin_swap(partitions_of(now->bank), 1, now->number, &now->lists.table[i], &swap);
     cuda_bank_of(now->bank)->swaps[i] = SLOT_SWAPPING;
 }
 
@@ -147,8 +147,7 @@ static void describe_quantum(struct bank_quantum *now, size_t index)
         .base = state->device_y, .pitch = (int64_t)bank->output_bytes, .samples = block};
     now->work.launch = (struct cuda_partition_launch){.quantum = {.frames = layout->quantum},
                                                       .bank = {.slots = state->device_lists.table}};
-    cuda_quantum_begin(layout, state->layout.history / layout->quantum, now->number,
-                       &now->work.launch.quantum);
+    cuda_quantum_begin(layout, now->number, &now->work.launch.quantum);
 }
 
 void cuda_bank_fill_quantum(struct bank_quantum *now, uint64_t call, size_t index)

@@ -20,8 +20,8 @@ struct bank_lists {
 
 // bank->state.
 struct cuda_bank {
-    struct cuda_frame_layout layout;
-    struct cuda_frame_memory memory;
+    struct cuda_partition_layout layout;
+    struct cuda_partition_memory memory;
     struct cuda_stream_memory held;
     struct swap_queue *swap_queues;      // [n_slots]
     unsigned char *swaps;                // [n_slots] enum slot_swap

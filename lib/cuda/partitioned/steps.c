@@ -8,22 +8,6 @@
 #include "geometry/samples.h"
 #include "partitioned.h"
 
-struct cuda_frame_layout cuda_frame_layout_of(const struct partita_plan *plan)
-{
-    const struct cuda_partitioned *partitioned = cuda_partitioned_of(plan);
-    const struct partition_layout *split = &partitioned->split;
-    const struct shape *shape = &plan->shape;
-    return (struct cuda_frame_layout){
-        .partitions = partitioned->layout,
-        .history = (int64_t)cuda_partitioned_history(split),
-        .latency = (int64_t)partition_delay(split),
-        .delay = (int64_t)(partition_delay(split) + split->head),
-        .span = (int64_t)shape->axis[0].span,
-        .stride = (int64_t)shape->axis[0].stride,
-        .complex_taps = shape->complex_taps,
-    };
-}
-
 // The most that can be due, as only the device knows the quantum.
 static struct cuda_partition_launch stream_launch(const struct cuda_partition_layout *layout)
 {
@@ -61,11 +45,11 @@ static enum partita_status post_swap(struct partita_stream *stream, bool *ret_po
     const struct pending_swap *pending = state->pending;
     *ret_posted = false;
     if (!pending) return PARTITA_OK;
-    const struct cuda_frame_layout layout = cuda_frame_layout_of(stream->plan);
+    const struct cuda_partition_layout *layout = &cuda_partitioned_of(stream->plan)->layout;
     const struct cuda_partitioned_filter *filter = pending->filter->state;
     const struct cuda_swap swap = {filter->device, pending->fade, pending->number};
     const enum partita_status status =
-        CU(stream->plan, cuda_position_post(&layout, &state->memory, &swap));
+        CU(stream->plan, cuda_position_post(layout, &state->memory, &swap));
     if (status != PARTITA_OK) return status;
     *ret_posted = true;
     stream->filter = pending->filter;
@@ -80,21 +64,21 @@ enum partita_status cuda_partitioned_queue_step(void *context)
     const struct partita_stream *stream = context;
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct shape *shape = &stream->plan->shape;
-    const struct cuda_frame_layout layout = cuda_frame_layout_of(stream->plan);
-    const int quantum = layout.partitions.quantum;
-    struct cuda_frame_memory memory = state->memory;
+    const struct cuda_partition_layout *layout = &cuda_partitioned_of(stream->plan)->layout;
+    const int quantum = layout->quantum;
+    struct cuda_partition_memory memory = state->memory;
     struct cuda_step_work work = {
         .step = {.n = quantum, .due = quantum},
         .x = {.count = (int64_t)shape->in_channels, .base = state->x, .samples = quantum},
         .y = {.count = (int64_t)shape->out_channels, .base = state->y, .samples = quantum},
-        .launch = stream_launch(&layout.partitions)};
+        .launch = stream_launch(layout)};
     assert(memory.position);
     memory.step = state->step;
-    enum partita_status status = cuda_partitioned_issue(stream->plan, &layout, &memory, &work);
-    if (status == PARTITA_OK) status = CU(stream->plan, cuda_position_advance(&layout, &memory));
+    enum partita_status status = cuda_partitioned_issue(stream->plan, layout, &memory, &work);
+    if (status == PARTITA_OK) status = CU(stream->plan, cuda_position_advance(layout, &memory));
     if (status != PARTITA_OK || !cuda_thread()->loads) return status;
     const struct cuda_swap swap = {.number = 0}; // a later step may post one
-    return CU(stream->plan, cuda_position_post(&layout, &memory, &swap));
+    return CU(stream->plan, cuda_position_post(layout, &memory, &swap));
 }
 
 static enum partita_status run_step(struct partita_stream *stream)
@@ -172,8 +156,8 @@ static enum partita_status check_frames(struct partita_stream *stream, const str
 struct queued_call {
     struct partita_stream *stream;
     const struct frames *frames;
-    struct cuda_frame_layout layout;
-    struct cuda_frame_memory memory;
+    const struct cuda_partition_layout *layout;
+    const struct cuda_partition_memory *memory;
     struct cuda_step step;
     bool captured;
     bool begun; // some of its work is queued, and will change the stream's state
@@ -200,7 +184,7 @@ static enum partita_status queue_channels(struct queued_call *call, bool outputs
             if (outputs) channels.at[i] = call->frames->y[c + i];
             else if (call->frames->x) channels.at[i] = (char *)(uintptr_t)call->frames->x[c + i];
         status = CU(plan, (outputs ? cuda_frames_emit : cuda_frames_take)(
-                              &call->layout, &call->memory, &call->step, &channels));
+                              call->layout, call->memory, &call->step, &channels));
         note_queued(call, status);
     }
     return status;
@@ -210,13 +194,12 @@ static enum partita_status queue_channels(struct queued_call *call, bool outputs
 static enum partita_status queue_step(struct queued_call *call)
 {
     const struct partita_plan *plan = call->stream->plan;
-    const struct cuda_partition_layout *layout = &call->layout.partitions;
-    const struct cuda_partition_launch launch = stream_launch(layout);
+    const struct cuda_partition_launch launch = stream_launch(call->layout);
     enum partita_status status = queue_channels(call, false);
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_partitioned_launch(layout, &call->memory.partitions, &launch));
+        status = CU(plan, cuda_partitioned_launch(call->layout, call->memory, &launch));
     if (status == PARTITA_OK && call->step.due) status = queue_channels(call, true);
-    return status == PARTITA_OK ? CU(plan, cuda_position_advance(&call->layout, &call->memory))
+    return status == PARTITA_OK ? CU(plan, cuda_position_advance(call->layout, call->memory))
                                 : status;
 }
 
@@ -234,7 +217,7 @@ static enum partita_status queue_silence(const struct partita_stream *stream,
 
 static enum partita_status queue_steps(struct queued_call *call)
 {
-    const size_t quantum = (size_t)call->layout.partitions.quantum, n = call->frames->n;
+    const size_t quantum = (size_t)call->layout->quantum, n = call->frames->n;
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0; at < n && status == PARTITA_OK; at += quantum) {
         call->step = step_of(call->stream, call->frames, at, size_min(n - at, quantum));
@@ -253,8 +236,8 @@ static enum partita_status queue_frames(struct partita_stream *stream, const str
     enum cudaStreamCaptureStatus capture;
     struct queued_call call = {.stream = stream,
                                .frames = frames,
-                               .layout = cuda_frame_layout_of(plan),
-                               .memory = cuda_stream_of(stream)->memory};
+                               .layout = &cuda_partitioned_of(plan)->layout,
+                               .memory = &cuda_stream_of(stream)->memory};
     enum partita_status status = CU(plan, cudaStreamIsCapturing(queue, &capture));
     const bool captured = status == PARTITA_OK && capture != cudaStreamCaptureStatusNone;
     if (status == PARTITA_OK) status = check_frames(stream, frames, captured);
