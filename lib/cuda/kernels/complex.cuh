@@ -35,12 +35,7 @@ template <typename T> inline __device__ complex_of<T> scaled(complex_of<T> a, T 
     return {a.re * factor, a.im * factor};
 }
 
-inline __device__ void multiply_add(float &sum, float a, float b)
-{
-    sum += a * b;
-}
-
-inline __device__ void multiply_add(double &sum, double a, double b)
+template <typename T> inline __device__ void multiply_add(T &sum, T a, T b)
 {
     sum += a * b;
 }

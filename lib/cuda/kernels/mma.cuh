@@ -4,8 +4,7 @@
 #ifndef PARTITA_CUDA_MMA_CUH
 #define PARTITA_CUDA_MMA_CUH
 
-#include <cuda_runtime.h>
-#include <stdint.h>
+#include "storage.cuh"
 
 // The nearest number of TF32, ties away from zero, as an f32 whose last 13 bits are 0; NaN stays
 // NaN, and beyond the largest number there is infinity.
@@ -17,28 +16,6 @@ inline __device__ uint32_t tf32_of(float x)
     return bits;
 #else
     return hostdev_tf32(x);
-#endif
-}
-
-inline __device__ float float_of_bits(uint32_t bits)
-{
-#ifdef __CUDACC__
-    return __uint_as_float(bits);
-#else
-    float x;
-    __builtin_memcpy(&x, &bits, sizeof x);
-    return x;
-#endif
-}
-
-inline __device__ uint32_t bits_of_float(float x)
-{
-#ifdef __CUDACC__
-    return __float_as_uint(x);
-#else
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
 #endif
 }
 

@@ -178,11 +178,6 @@ template <typename Use> cudaError_t with_element(cuda_element element, Use use)
 }
 } // namespace
 
-int64_t cuda_product_chunk_begin(const cuda_product *product, int64_t chunk)
-{
-    return product_chunk_begin(*product, chunk);
-}
-
 int64_t cuda_product_chunks(const cuda_product *product, int64_t terms, int64_t max)
 {
     enum { TARGET_BLOCKS = 1024, BLOCK_EDGE = 64 };

@@ -51,8 +51,8 @@ struct cuda_product {
     double tf32_rate;
     int64_t batch, rows, columns, terms;
     struct cuda_matrices a, b, c;
-    // The sum over terms is split into that many chunks, each with its own matrices C, chunk_plane
-    // elements apart; 1: not split.
+    // The sum over terms is split into that many chunks of whole steps of the kernel, of which some
+    // may be empty, each with its own matrices C, chunk_plane elements apart; 1: not split.
     int64_t chunks, chunk_plane;
     bool onto; // add to the contents of C
 };
@@ -62,17 +62,6 @@ static inline int64_t cuda_element_bytes(enum cuda_element element)
     const int64_t real = element == CUDA_F32 || element == CUDA_CF32 ? 4 : 8;
     return element == CUDA_CF32 || element == CUDA_CF64 ? 2 * real : real;
 }
-
-// The pitch of a line of n elements, in elements.
-static inline int64_t cuda_product_pitch(enum cuda_element element, int64_t n)
-{
-    const int64_t vector = CUDA_PRODUCT_ALIGN / cuda_element_bytes(element);
-    return (n + vector - 1) / vector * vector;
-}
-
-// The first term of a chunk; all terms for chunk = chunks. Chunks consist of whole steps of the
-// kernel, so some may be empty.
-int64_t cuda_product_chunk_begin(const struct cuda_product *product, int64_t chunk);
 
 // Number of chunks, at most `max`, for a sum of `terms` terms: with few rows and columns, enough
 // chunks for several thread blocks on each processor of any device.

@@ -46,12 +46,7 @@ inline __device__ float float_of(uint32_t bits)
     return word.value;
 }
 
-inline __device__ float widened(float value)
-{
-    return value;
-}
-
-inline __device__ double widened(double value)
+template <typename T> inline __device__ T widened(T value)
 {
     return value;
 }
@@ -70,12 +65,7 @@ inline __device__ float widened(f16 value)
     return float_of((magnitude < MIN_NORMAL ? bits_of(denormal) : normal) | sign);
 }
 
-inline __device__ void narrow(float *to, float value)
-{
-    *to = value;
-}
-
-inline __device__ void narrow(double *to, double value)
+template <typename T> inline __device__ void narrow(T *to, T value)
 {
     *to = value;
 }

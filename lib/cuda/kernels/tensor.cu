@@ -49,9 +49,9 @@ template <typename E, int TERMS> struct split_element {
                 ret[i] = tf32_of(x);
                 continue;
             }
-            const float high = float_of_bits(tf32_of(x));
+            const float high = float_of(tf32_of(x));
             const float near = fminf(fmaxf(high, -LARGEST_TF32), LARGEST_TF32);
-            ret[i * TERMS] = bits_of_float(near);
+            ret[i * TERMS] = bits_of(near);
             ret[i * TERMS + TERMS - 1] = tf32_of(x - near);
         }
     }

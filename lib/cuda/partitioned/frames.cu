@@ -134,7 +134,7 @@ template <typename T> struct head_sums {
         const T *sample = x + ring_index(at - tap, layout.history) * reals;
         const T *h = taps + (int64_t)tap * parts;
         for (int p = 0; p < parts; p++)
-            for (int r = 0; r < reals; r++) sum[p][r] = fused(h[p], sample[r], sum[p][r]);
+            for (int r = 0; r < reals; r++) sum[p][r] = fma(h[p], sample[r], sum[p][r]);
     }
 
     __device__ void add_to(T y[2], int n)

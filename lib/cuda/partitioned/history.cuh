@@ -113,16 +113,6 @@ inline __device__ bool is_affected(const cuda_partition_layout &layout,
     return false;
 }
 
-inline __device__ float fused(float a, float b, float c)
-{
-    return fmaf(a, b, c);
-}
-
-inline __device__ double fused(double a, double b, double c)
-{
-    return fma(a, b, c);
-}
-
 struct fade_frames {
     uint64_t begin, n;
 };
@@ -135,18 +125,14 @@ inline __device__ void blend(const fade_frames &fade, uint64_t frame, T y[2], co
     const T weight = (T)((double)(frame - fade.begin + 1) * slope);
     for (int r = 0; r < 2; r++) {
         const T change = incoming[r] - y[r];
-        y[r] = fused(change, weight, y[r]);
+        y[r] = fma(change, weight, y[r]);
     }
 }
 
-inline __device__ void set_nan(float *y)
+// All bits are set, as on the host.
+template <typename T> inline __device__ void set_nan(T *y)
 {
-    *(unsigned *)y = ~0u;
-}
-
-inline __device__ void set_nan(double *y)
-{
-    *(uint64_t *)y = ~(uint64_t)0;
+    for (unsigned *word = (unsigned *)y; word < (unsigned *)(y + 1); word++) *word = ~0u;
 }
 
 #endif

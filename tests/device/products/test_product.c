@@ -45,6 +45,22 @@ const struct cuda_thread *cuda_thread(void)
     return &thread;
 }
 
+// The pitch of a line of n elements, in elements.
+static int64_t pitch_of(enum cuda_element element, int64_t n)
+{
+    const int64_t vector = CUDA_PRODUCT_ALIGN / cuda_element_bytes(element);
+    return (n + vector - 1) / vector * vector;
+}
+
+// The first term of a chunk; all terms for chunk = chunks.
+static int64_t chunk_begin(const struct cuda_product *product, int64_t chunk)
+{
+    enum { STEP = 8 }; // terms that the kernels take at once
+    const int64_t terms = (product->terms + product->chunks - 1) / product->chunks;
+    const int64_t begin = (terms + STEP - 1) / STEP * STEP * chunk;
+    return begin < product->terms ? begin : product->terms;
+}
+
 static double complex get(enum cuda_element element, const void *array, int64_t i)
 {
     switch (element) {
@@ -112,8 +128,8 @@ static void compare(const struct cuda_product *product, int64_t chunk, const voi
         for (int64_t r = 0; r < product->rows; r++)
             for (int64_t k = 0; k < product->columns; k++) {
                 long double re = 0, im = 0;
-                for (int64_t t = cuda_product_chunk_begin(product, chunk);
-                     t < cuda_product_chunk_begin(product, chunk + 1); t++) {
+                for (int64_t t = chunk_begin(product, chunk); t < chunk_begin(product, chunk + 1);
+                     t++) {
                     const double complex x = get(element, a, at(&product->a, m, r, t));
                     const double complex y = get(element, b, at(&product->b, m, k, t));
                     re += (long double)creal(x) * creal(y) - (long double)cimag(x) * cimag(y);
@@ -143,11 +159,11 @@ static struct cuda_product product_of(const struct way *way, bool inner, size_t 
     struct cuda_matrices *operands[2] = {&product.a, &product.b};
     const int64_t positions[2] = {product.rows, product.columns};
     for (int o = 0; o < 2; o++) {
-        const int64_t pitch = cuda_product_pitch(element, inner ? product.terms : positions[o]);
+        const int64_t pitch = pitch_of(element, inner ? product.terms : positions[o]);
         *operands[o] =
             (struct cuda_matrices){pitch, pitch * (inner ? positions[o] : product.terms), inner};
     }
-    product.c.pitch = cuda_product_pitch(element, product.columns);
+    product.c.pitch = pitch_of(element, product.columns);
     product.c.plane = product.c.pitch * product.rows;
     product.chunk_plane = product.c.plane * product.batch;
     return product;
@@ -188,21 +204,6 @@ static void sums(void **state)
         free(c);
         free(other);
     }
-}
-
-// Chunks are multiples of steps, cover all terms, and may be empty at the end.
-static void chunks(void **state)
-{
-    (void)state;
-    for (int64_t terms = 1; terms < 100; terms++)
-        for (int64_t n = 1; n < 20; n++) {
-            const struct cuda_product product = {.terms = terms, .chunks = n};
-            assert_true(cuda_product_chunk_begin(&product, 0) == 0);
-            assert_true(cuda_product_chunk_begin(&product, n) == terms);
-            for (int64_t chunk = 0; chunk < n; chunk++)
-                assert_true(cuda_product_chunk_begin(&product, chunk) <=
-                            cuda_product_chunk_begin(&product, chunk + 1));
-        }
 }
 
 // Reals of operands of all magnitudes: 2^first to 2^last.
@@ -343,7 +344,6 @@ int main(void)
         tests[n++] = named_test(bounds, &ways[i], "products/bounds-%s", ways[i].name);
         tests[n++] = named_test(nonfinite, &ways[i], "products/nonfinite-%s", ways[i].name);
     }
-    tests[n++] = named_test(chunks, NULL, "products/chunks");
     tests[n++] = named_test(choice, NULL, "products/choice");
     return run_test_list(tests, n);
 }
