@@ -108,7 +108,6 @@ struct operands {
     const void
         *from[2];   // x or gy; of PARTITA_BACKWARD_WEIGHT x and gy; with `from_taps` x and taps
     bool from_taps; // forward with taps of a single use instead of a filter
-    bool queued; // device: all arrays are in its memory, and the caller waits for the queued work
     void *queue; // device: of the caller's, with all arrays and the workspace in its memory; work
                  // is only queued there. NULL: the call returns when the work is done
     // With estimate.peaks: raised to the bits of the largest magnitude that the run reads of

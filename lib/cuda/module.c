@@ -4,10 +4,10 @@
 
 #include "core/spectrum.h"
 #include "cuda/device/bias.h"
+#include "cuda/device/bounded_call.h"
 #include "cuda/device/device.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/micro_batch.h"
-#include "cuda/device/pipeline.h"
 #include "cuda/device/queued_call.h"
 #include "cuda/device/staging.h"
 #include "measure.h"
@@ -75,7 +75,7 @@ static enum partita_status module_run(const struct partita_plan *plan,
     enum partita_status status = cuda_enter_queue(plan, operands->queue, &scope);
     if (status == PARTITA_OK)
         status = operands->queue ? cuda_queued_run(plan, filter, operands, workspace)
-                                 : cuda_pipeline_run(plan, filter, operands, workspace);
+                                 : cuda_bounded_run(plan, filter, operands, workspace);
     cuda_leave(&scope);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
+#include "cuda/device/staging.h"
 #include "transforms.h"
 
 enum {
@@ -50,27 +51,35 @@ static size_t choose_points(const struct partita_spectrum *spectrum, size_t bloc
     return 0;
 }
 
-static enum partita_status cuda_spectrum_transform(const struct partita_spectrum *spectrum,
-                                                   const void *x)
+static enum partita_status queue_transform(void *context, const struct operands *operands,
+                                           void *workspace)
 {
+    const struct partita_spectrum *spectrum = context;
     const struct cuda_spectrum *state = cuda_spectrum_state(spectrum);
     const struct partita_plan *plan = &state->plan;
-    const struct operands operands = {.to = state->blocks, .from = {x}};
-    const struct cuda_sizes sizes = {.to = spectrum->bytes,
-                                     .from = {spectrum->n * spectrum->sample_bytes},
-                                     .workspace = cuda_fft_work_bytes(&state->fft),
-                                     .alignment = spectrum->sample_bytes};
     struct cuda_windows windows = cuda_row_windows(spectrum->n, plan->shape.complex_signal);
     windows.count = (int64_t)spectrum_count(spectrum);
     windows.hop = windows.length = (int64_t)spectrum->block;
-    struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, &operands, &sizes, NULL, &call);
-    if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    status = cuda_fft_begin(plan, &state->fft, call.workspace);
+    enum partita_status status = cuda_fft_begin(plan, &state->fft, workspace);
     if (status == PARTITA_OK)
-        status = cuda_blocks_forward(plan, &state->fft, call.to, &windows, 1, call.from[0]);
+        status =
+            cuda_blocks_forward(plan, &state->fft, operands->to, &windows, 1, operands->from[0]);
     cuda_fft_end(&state->fft);
-    return cuda_call_end(&call, status);
+    return status;
+}
+
+static enum partita_status cuda_spectrum_transform(struct partita_spectrum *spectrum, const void *x)
+{
+    const struct cuda_spectrum *state = cuda_spectrum_state(spectrum);
+    const struct operands operands = {.to = state->blocks, .from = {x}};
+    const struct cuda_call call = {.plan = &state->plan,
+                                   .sizes = {.to = spectrum->bytes,
+                                             .from = {spectrum->n * spectrum->sample_bytes},
+                                             .workspace = cuda_fft_work_bytes(&state->fft),
+                                             .alignment = spectrum->sample_bytes},
+                                   .queue = queue_transform,
+                                   .context = spectrum};
+    return cuda_call_run(&call, NULL, &operands, NULL);
 }
 
 static enum partita_status cuda_spectrum_prepare(struct partita_spectrum *spectrum, size_t points)
@@ -147,9 +156,8 @@ struct product {
     const struct partita_spectrum *x, *h;
     bool lags;
     struct spectrum_wanted wanted;
-    size_t at_once; // blocks of the result
-    struct cuda_call call;
-    void *left, *sums; // h's blocks as the sums take them; [at_once]
+    size_t at_once;        // blocks of the result
+    void *y, *left, *sums; // on the device: the result; h's blocks as the sums take them; [at_once]
 };
 
 // Blocks at once: as many as fit the limit, at least one. The bits do not depend on it.
@@ -184,7 +192,7 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
         .right = state->blocks,
         .out = product->sums,
     };
-    const struct cuda_sink sink = {.y = product->call.to,
+    const struct cuda_sink sink = {.y = product->y,
                                    .rows = 1,
                                    .length = size,
                                    .stride = 1,
@@ -205,18 +213,22 @@ static enum partita_status clear_rest(const struct product *product)
     if (wanted->blocks.first * block <= wanted->samples.first &&
         range_end(wanted->blocks) * block >= range_end(wanted->samples))
         return PARTITA_OK;
-    return CU(product->call.plan,
-              cudaMemsetAsync(product->call.to, 0, product->call.to_bytes, cuda_thread()->stream));
+    return CU(&cuda_spectrum_state(product->x)->plan,
+              cudaMemsetAsync(product->y, 0, wanted->samples.size * product->x->sample_bytes,
+                              cuda_thread()->stream));
 }
 
 // In the workspace: the template's spectra mirrored, for lags; sums; cuFFT's work area.
-static enum partita_status queue_product(struct product *product)
+static enum partita_status queue_product(void *context, const struct operands *operands,
+                                         void *workspace)
 {
+    struct product *product = context;
     const struct cuda_spectrum *state = cuda_spectrum_state(product->x),
                                *template = cuda_spectrum_state(product->h);
     const size_t left = spectrum_count(product->h);
     const struct spectrum_wanted *wanted = &product->wanted;
-    struct arena arena = {.base = product->call.workspace};
+    struct arena arena = {.base = workspace};
+    product->y = operands->to;
     product->left = product->lags
                         ? arena_take(&arena, cuda_blocks_spectrum_spectra_bytes(&state->fft, left))
                         : template->blocks;
@@ -252,19 +264,18 @@ static enum partita_status cuda_spectrum_multiply(enum partita_op op, void *y,
     const size_t sums = mem_round(cuda_blocks_spectrum_spectra_bytes(&state->fft, product.at_once)),
                  area = cuda_fft_work_bytes(&state->fft);
     const struct operands operands = {.to = y};
-    const struct cuda_sizes sizes = {.to = range->size * x->sample_bytes,
-                                     .workspace =
-                                         size_add(size_add(mirrored, sums), mem_round(area))};
+    const struct cuda_call call = {
+        .plan = &state->plan,
+        .sizes = {.to = range->size * x->sample_bytes,
+                  .workspace = size_add(size_add(mirrored, sums), mem_round(area))},
+        .queue = queue_product,
+        .context = &product};
     // A device that was lost to h is lost.
     enum partita_status status = cuda_device_status(&cuda_spectrum_state(h)->plan);
     if (status != PARTITA_OK) return status;
     struct cuda_scope scope;
     status = cuda_enter(&state->plan, &scope);
-    if (status == PARTITA_OK) {
-        status = cuda_call_begin(&state->plan, &operands, &sizes, NULL, &product.call);
-        if (status == PARTITA_OK) status = queue_product(&product);
-        status = cuda_call_end(&product.call, status);
-    }
+    if (status == PARTITA_OK) status = cuda_call_run(&call, NULL, &operands, NULL);
     cuda_leave(&scope);
     return status;
 }

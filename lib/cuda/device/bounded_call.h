@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: MIT
-// One call on a device. Arrays in device memory are used in place. Others are copied there for the
-// duration of the call, through staging.h if the host's pages are not pinned. Engines are called
-// with arrays in device memory only.
+// Calls on a device. Arrays in device memory are used in place. Others are copied there for the
+// duration of the call, through staging.h if the host's pages are not pinned; or by micro-batches:
+// while one is computed, the next one is copied to the device and the previous one is copied back,
+// and the device holds the arrays of two (decision 27). Engines are called with arrays in device
+// memory only.
 #ifndef PARTITA_CUDA_BOUNDED_CALL_H
 #define PARTITA_CUDA_BOUNDED_CALL_H
 
 #include "device.h"
-#include "staging.h"
-
-struct cuda_call {
-    const struct partita_plan *plan;
-    void *to;                     // in device memory
-    const void *from[2];          // likewise
-    void *workspace;              // likewise; its size is in the plan's choice
-    size_t to_bytes;              // of the result
-    void *caller_to;              // the caller's array for the result
-    void *taken[4];               // to, from[0], from[1], workspace; NULL: not allocated by the
-                                  // call
-    bool queued;                  // as operands->queued
-    struct cuda_staging *staging; // NULL: no array was pageable
-};
+#include "micro_batch.h"
 
 // The bytes of the arrays of a call; 0: there is no such array. Arrays in device memory that are
 // not aligned to `alignment` bytes are copied too; 0: kernels need no alignment.
@@ -41,17 +30,23 @@ static inline size_t cuda_output_bytes(const struct shape *shape)
 // Those of the plan's direction, its workspace being the choice's shared bytes.
 struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan);
 
-// Prepares a call on a plan; sizes NULL: those of its direction. The caller must call
-// cuda_call_end, whatever was returned.
-enum partita_status cuda_call_begin(const struct partita_plan *plan,
-                                    const struct operands *operands, const struct cuda_sizes *sizes,
-                                    void *workspace, struct cuda_call *ret);
+// A call that queues some work.
+struct cuda_call {
+    const struct partita_plan *plan; // which says the device
+    struct cuda_sizes sizes;
+    const struct cuda_micro_batches *split; // NULL: of whole arrays
+    enum partita_status (*queue)(void *context, const struct operands *operands, void *workspace);
+    void *context;
+};
 
-// Copies the result to the caller's array if `status` is PARTITA_OK, releases memory, and waits
-// unless operands->queued; returns the first failure.
-enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status status);
+// Runs a call on arrays in any memory, or if an array that `parts` splits is not in device memory
+// that one (NULL: there is none). The workspace has the size that `call` says; one that is not in
+// device memory is not used. Waits for all work, also after a failure, and returns the first
+// failure.
+enum partita_status cuda_call_run(const struct cuda_call *call, const struct cuda_call *parts,
+                                  const struct operands *operands, void *workspace);
 
-// Calls the plan's engine between cuda_call_begin and cuda_call_end.
+// Calls the plan's engine, by micro-batches if the plan has them.
 enum partita_status cuda_bounded_run(const struct partita_plan *plan,
                                      const struct partita_filter *filter,
                                      const struct operands *operands, void *workspace);

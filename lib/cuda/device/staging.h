@@ -11,7 +11,7 @@ enum {
     CUDA_STAGING_BYTES = 4 << 20, // of a buffer
 };
 
-// Events of a pipeline of micro-batches, two of each (pipeline.c).
+// Events of a pipeline of micro-batches, two of each (bounded_call.c).
 enum cuda_staging_event { CUDA_ARRIVED, CUDA_COMPUTED, CUDA_LEFT, CUDA_STAGING_EVENTS };
 
 // The buffers of one call at a time; later calls use them again.
