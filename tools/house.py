@@ -38,7 +38,7 @@ LIMITS = {
     "conditionals": (0, "lines of lib/ and design/ with nested conditional operators"),
     "lines_cpu": (34150, "lines in lib/ without lib/cuda"),  # the aim is 31 000
     "lines_design": (1480, "lines in design/"),
-    "lines_cuda": (17220, "lines in lib/cuda"),  # the aim is 15 500
+    "lines_cuda": (17190, "lines in lib/cuda"),  # the aim is 15 500
     "docs": (7380, "lines of text in docs/"),
     "tools": (3200, "lines in tools/"),
     "words": (0, "words that are no longer used"),

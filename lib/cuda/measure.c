@@ -45,7 +45,7 @@ static enum partita_status measure_run_copy(struct measurement *m)
 
 static enum partita_status measure_run_product(struct measurement *m)
 {
-    return CU(&m->plan, cuda_launch_product(&m->product, cuda_device_of(&m->plan)->processors,
+    return CU(&m->plan, cuda_launch_product(&m->product, cuda_device_of(&m->plan)->gpu->processors,
                                             m->to, m->from, m->from));
 }
 
@@ -115,7 +115,7 @@ static void set_product(struct measurement *m, size_t side)
 static enum partita_status measure_products(struct measurement *m, size_t side,
                                             struct cuda_gpu_rates *rates)
 {
-    const int processors = cuda_device_of(&m->plan)->processors;
+    const int processors = cuda_device_of(&m->plan)->gpu->processors;
     double seconds;
     set_product(m, side);
     enum partita_status status = measure_seconds(m, measure_run_product, &seconds);
@@ -170,10 +170,10 @@ static enum partita_status measure_rates(struct measurement *m, size_t side,
 static enum partita_status measure_device(struct measurement *m, struct cuda_gpu_rates *rates)
 {
     const struct cuda_device *device = cuda_device_of(&m->plan);
-    const size_t processors = (size_t)device->processors;
+    const size_t processors = (size_t)device->gpu->processors;
     size_t side = 64;
     while (side < SIDE * processors && side < 8192) side *= 2;
-    m->copied = size_min(COPIED * processors, device->memory / 64);
+    m->copied = size_min(COPIED * processors, device->gpu->memory / 64);
     m->transforms = WAVES * processors * CUDA_FULL_THREADS * CUDA_FFT_POINTS / POINTS;
     m->windows = cuda_row_windows(POINTS, false);
     m->windows.count = 1;

@@ -165,8 +165,8 @@ static bool cuda_blocks_fit_lags(const struct request *request, size_t limit,
 static bool blocks_fit(const struct block_device *block_device, struct block_layout *layout)
 {
     const struct request *request = block_device->request;
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
-    const size_t limit = size_min(request->workspace_limit, device->memory / 2);
+    const struct cuda_gpu *gpu = cuda_device_for(request)->gpu;
+    const size_t limit = size_min(request->workspace_limit, gpu->memory / 2);
     return layout->method == BLOCK_LAGS ? cuda_blocks_fit_lags(request, limit, layout)
                                         : cuda_blocks_fit_pairs(request, limit, layout);
 }
@@ -176,12 +176,12 @@ static bool cuda_blocks_search(const struct request *request, struct block_layou
                                char *reason, size_t size)
 {
     const struct shape *shape = request->shape;
-    const struct cuda_device *cuda_device = (const struct cuda_device *)request->device;
+    const struct cuda_gpu *gpu = cuda_device_for(request)->gpu;
     const struct cuda_rates device = cuda_rates_of(request);
     const struct partita_parts *parts = &request->parts;
     const size_t imposed = size_max(parts->taps, parts->signal);
     size_t points = cuda_fft_max(shape->f64);
-    while (cuda_lags_shared(points, 1, shape->f64) > cuda_device->shared_bytes) points /= 2;
+    while (cuda_lags_shared(points, 1, shape->f64) > gpu->shared_bytes) points /= 2;
     const bool equal = parts->taps == parts->signal;
     const double product = (equal ? BLOCKS.product : BLOCKS.imposed) / device.fma;
     const double copy = BLOCKS.moved * (double)shape->scalar_bytes / device.bytes;

@@ -147,8 +147,8 @@ static void cuda_spectrum_destroy(struct partita_spectrum *spectrum)
 
 static bool cuda_spectrum_meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
 {
-    return cuda_device_of(&cuda_spectrum_state(x)->plan)->index ==
-           cuda_device_of(&cuda_spectrum_state(h)->plan)->index;
+    return cuda_device_of(&cuda_spectrum_state(x)->plan)->gpu->index ==
+           cuda_device_of(&cuda_spectrum_state(h)->plan)->gpu->index;
 }
 
 // One call.

@@ -45,12 +45,7 @@ enum partita_status cuda_device_open(size_t index, char *text, size_t size,
     // faster: they share the memory's bandwidth.
     *device = (struct cuda_device){
         .base = {.queues = true, .half_gradients = true, .max_threads = 8, .close = close_device},
-        .gpu = gpu,
-        .index = gpu->index,
-        .processors = gpu->processors,
-        .shared_bytes = gpu->shared_bytes,
-        .memory = gpu->memory,
-        .f64_share = gpu->f64_share};
+        .gpu = gpu};
     memcpy(device->base.name, gpu->name, sizeof device->base.name);
     memcpy(device->base.key, gpu->key, sizeof device->base.key);
     cuda_device_set_rates(device, &gpu->rates,
@@ -115,7 +110,7 @@ static enum partita_status memory_of_byte(const struct partita_plan *plan, const
     if (status != PARTITA_OK) return status;
     if (attributes.type == cudaMemoryTypeManaged ||
         (attributes.type == cudaMemoryTypeDevice &&
-         attributes.device == cuda_device_of(plan)->index))
+         attributes.device == cuda_device_of(plan)->gpu->index))
         *ret = CUDA_ON_DEVICE;
     else *ret = attributes.type == cudaMemoryTypeUnregistered ? CUDA_PAGEABLE : CUDA_REACHABLE;
     return status;

@@ -21,10 +21,6 @@ enum { // of an engine that computes every direction
 struct cuda_device {
     struct device base; // first
     struct cuda_gpu *gpu;
-    int index; // this and the following as in cuda_gpu
-    int processors;
-    size_t shared_bytes, memory;
-    int f64_share;
     struct cuda_gpu_rates rates; // the GPU's, or measured ones
     atomic_uint prepared;        // directions whose kernels were loaded (queued_call.h)
     atomic_bool lost;     // a call failed other than by lack of memory; results are undefined from
@@ -45,6 +41,11 @@ void cuda_device_set_rates(struct cuda_device *device, const struct cuda_gpu_rat
 static inline struct cuda_device *cuda_device_of(const struct partita_plan *plan)
 {
     return (struct cuda_device *)plan->device;
+}
+
+static inline const struct cuda_device *cuda_device_for(const struct request *request)
+{
+    return (const struct cuda_device *)request->device;
 }
 
 // PARTITA_ERR_DEVICE if the device was lost earlier.

@@ -53,6 +53,11 @@ void cuda_filter_destroy(struct partita_filter *filter);
     .bytes = filter_bytes, .pack = filter_pack, .create = cuda_filter_create,                      \
     .bias = cuda_filter_bias, .destroy = cuda_filter_destroy
 
+static inline void *cuda_filter_taps(const struct partita_filter *filter)
+{
+    return ((const struct cuda_filter *)filter->state)->taps;
+}
+
 // The bias that a call on a plan of the filter's direction adds; NULL: none.
 static inline const void *cuda_filter_added(const struct partita_filter *filter)
 {

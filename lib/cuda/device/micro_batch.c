@@ -135,7 +135,7 @@ static size_t choose_steps(const struct partita_plan *plan, enum dimension by, s
     const struct shape *shape = &plan->shape;
     // Two micro-batches are in the device's memory at a time.
     const size_t target = size_min(TARGET_BYTES, limit / 4), all = step_count(plan, by);
-    const size_t max = size_min(limit, cuda_device_of(plan)->memory / 2) / 4;
+    const size_t max = size_min(limit, cuda_device_of(plan)->gpu->memory / 2) / 4;
     const size_t item = step_bytes(plan, BY_BATCH, 1);
     if (by == BY_BATCH) return size_split_even(all, size_max(target / item, 1));
     // Rows of items that fit are left whole.
@@ -195,7 +195,7 @@ static void log_too_large(const struct partita_plan *plan, const struct partita_
 {
     const size_t of_part = step_bytes(part, BY_BATCH, part->shape.batch);
     const size_t arrays = size_mul(part == plan ? 1 : 2, of_part);
-    const size_t others = part->choice.bytes, memory = cuda_device_of(plan)->memory;
+    const size_t others = part->choice.bytes, memory = cuda_device_of(plan)->gpu->memory;
     if (size_add(arrays, others) <= memory) return;
     log_line(&plan->log,
              "%s: %zu MiB for arrays%s, %zu MiB for filter and workspace; the device has %zu MiB",

@@ -15,7 +15,7 @@ static void order_taps(const struct shape *shape, int64_t first, int64_t step,
     axis->tap_step = shape->flip ? -step : step;
 }
 
-struct cuda_pass cuda_pass_forward(const struct shape *shape)
+static struct cuda_pass pass_forward(const struct shape *shape)
 {
     const int64_t taps = (int64_t)shape_taps(shape);
     struct cuda_pass pass = {
@@ -46,11 +46,11 @@ struct cuda_pass cuda_pass_forward(const struct shape *shape)
     return pass;
 }
 
-size_t cuda_passes_backward(const struct shape *shape, bool *ret_covers)
+size_t cuda_passes(const struct shape *shape, enum partita_direction direction, bool *ret_covers)
 {
     size_t n = 1;
     *ret_covers = true;
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < 3 && direction == PARTITA_BACKWARD_DATA; a++) {
         const struct axis axis = shape_axis(shape, a);
         const size_t residues = axis_residues(&axis);
         n = size_mul(n, residues);
@@ -64,8 +64,8 @@ size_t cuda_passes_backward(const struct shape *shape, bool *ret_covers)
 // periods; sample i0 + stride*j meets with the m-th of them output p = j + (i0 - begin -
 // dilation*t0)/stride - dilation*period/stride*m. The sum takes them from the last one on, so that
 // p grows.
-static struct cuda_axis cuda_passes_backward_axis(const struct shape *shape,
-                                                  const struct axis *from, size_t t0)
+static struct cuda_axis pass_backward_axis(const struct shape *shape, const struct axis *from,
+                                           size_t t0)
 {
     const ptrdiff_t stride = (ptrdiff_t)from->stride, period = (ptrdiff_t)axis_tap_period(from);
     const ptrdiff_t reached = from->begin + (ptrdiff_t)(from->dilation * t0);
@@ -90,9 +90,10 @@ static struct cuda_axis cuda_passes_backward_axis(const struct shape *shape,
     return axis;
 }
 
-struct cuda_pass cuda_pass_backward(const struct shape *shape, size_t i)
+struct cuda_pass cuda_pass_of(const struct shape *shape, enum partita_direction direction, size_t i)
 {
-    struct cuda_pass pass = cuda_pass_forward(shape);
+    struct cuda_pass pass = pass_forward(shape);
+    if (direction != PARTITA_BACKWARD_DATA) return pass;
     pass.to = (int64_t)shape->group_in;
     pass.from = (int64_t)shape->group_out;
     const int64_t taps = pass.tap_to;
@@ -102,8 +103,26 @@ struct cuda_pass cuda_pass_backward(const struct shape *shape, size_t i)
     for (int a = 2; a >= 0; a--) {
         const struct axis axis = shape_axis(shape, a);
         const size_t residues = axis_residues(&axis);
-        pass.axis[a] = cuda_passes_backward_axis(shape, &axis, i % residues);
+        pass.axis[a] = pass_backward_axis(shape, &axis, i % residues);
         i /= residues;
     }
     return pass;
+}
+
+void cuda_passes_estimate(const struct request *request, int variants, int max_passes,
+                          cuda_variant_fn *fill, struct estimate *ret)
+{
+    bool covers;
+    if (cuda_passes(request->shape, request->direction, &covers) > (size_t)max_passes) {
+        estimate_refuse(ret, "stride and kernel make more than %d passes", max_passes);
+        return;
+    }
+    for (int v = 0; v < variants; v++) {
+        struct estimate estimate = {0};
+        if (!request_allows(request, v)) continue;
+        fill(request, v, &estimate);
+        if (estimate.applicable && !estimate_fits(request, &estimate) && ret->applicable) continue;
+        if (!ret->applicable || (estimate.applicable && estimate.seconds < ret->seconds))
+            *ret = estimate;
+    }
 }

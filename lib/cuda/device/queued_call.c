@@ -111,7 +111,7 @@ static enum partita_status check_array(const struct partita_plan *plan, const ch
     if (here) log_line(&plan->log, "call.queue: %s is not aligned to %zu bytes", name, alignment);
     else
         log_line(&plan->log, "call.queue: %s is not in the memory of cuda:%d", name,
-                 cuda_device_of(plan)->index);
+                 cuda_device_of(plan)->gpu->index);
     return PARTITA_ERR_ARG;
 }
 

@@ -23,12 +23,12 @@ struct cuda_rates {
 
 static inline struct cuda_rates cuda_rates_of(const struct request *request)
 {
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
-    const double share = request->shape->f64 ? device->f64_share : 1;
+    const struct cuda_device *device = cuda_device_for(request);
+    const double share = request->shape->f64 ? device->gpu->f64_share : 1;
     return (struct cuda_rates){.launch = device->rates.launch,
                                .fma = device->rates.fma / share,
                                .bytes = device->rates.bytes,
-                               .threads = (double)device->processors * CUDA_FULL_THREADS};
+                               .threads = (double)device->gpu->processors * CUDA_FULL_THREADS};
 }
 
 // Launches of one kernel. slots: multiply-adds of all launches, or work that takes as long; bytes:
@@ -61,7 +61,7 @@ static inline enum cuda_arithmetic cuda_arithmetic_within(const struct request *
                                                           double budget, enum cuda_element element,
                                                           double growth, double *error)
 {
-    const double rate = ((const struct cuda_device *)request->device)->rates.tf32;
+    const double rate = cuda_device_for(request)->rates.tf32;
     const double left = budget > 0 ? sqrt(fmax(0, budget * budget - *error * *error))
                                    : growth * cuda_product_error(CUDA_TF32_THREE);
     const enum cuda_arithmetic arithmetic = cuda_product_arithmetic(element, rate, left / growth);

@@ -40,12 +40,12 @@ enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t err
     if (error == cudaErrorMemoryAllocation) return PARTITA_ERR_NOMEM;
     const enum partita_status refused = status_of_refusal(error);
     if (refused != PARTITA_OK) {
-        log_line(&plan->log, "cuda:%d: %s at %s:%d: %s", cuda_device_of(plan)->index,
+        log_line(&plan->log, "cuda:%d: %s at %s:%d: %s", cuda_device_of(plan)->gpu->index,
                  cudaGetErrorName(error), file, line, call);
         return refused;
     }
     if (!atomic_exchange(&cuda_device_of(plan)->lost, true))
-        log_line(&plan->log, "cuda:%d: %s (%s) at %s:%d: %s", cuda_device_of(plan)->index,
+        log_line(&plan->log, "cuda:%d: %s (%s) at %s:%d: %s", cuda_device_of(plan)->gpu->index,
                  cudaGetErrorName(error), cudaGetErrorString(error), file, line, call);
     return PARTITA_ERR_DEVICE;
 }

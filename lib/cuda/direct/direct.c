@@ -110,17 +110,16 @@ static double tile_slots(const struct cuda_pass *pass, const struct cuda_tile *t
 }
 
 // How a pass is queued, its slots those of one product; false if no tile fits.
-static bool pass_stage(const struct request *request, enum cuda_direct_variant variant,
-                       const struct cuda_pass *pass, struct cuda_stage *ret)
+static bool pass_stage(const struct request *request, int variant, const struct cuda_pass *pass,
+                       struct cuda_stage *ret)
 {
     const double planes = (double)pass->groups * (double)pass->batch;
     const double blocks = ceil((double)pass_outputs(pass) / CUDA_PASS_THREADS);
-    *ret = (struct cuda_stage){.launches = 1,
-                               .blocks = blocks * planes * (double)pass->to,
+    *ret = (struct cuda_stage){.blocks = blocks * planes * (double)pass->to,
                                .threads = CUDA_PASS_THREADS,
                                .slots = slots.plain};
     if (variant == CUDA_DIRECT_PLAIN) return true;
-    const size_t shared = ((const struct cuda_device *)request->device)->shared_bytes;
+    const size_t shared = cuda_device_for(request)->gpu->shared_bytes;
     struct cuda_tile tile;
     if (!split_direct_tiles(pass, request->shape->f64, shared, &tile)) return false;
     const double tiles = ceil((double)pass->axis[2].n / (tile.each * tile.threads_x)) *
@@ -137,8 +136,7 @@ static struct cuda_stage weight_stage(const struct cuda_pass *pass)
 {
     const double taps = (double)pass_taps(pass);
     const double blocks = ceil(taps / CUDA_WEIGHT_TAPS);
-    return (struct cuda_stage){.launches = 1,
-                               .blocks = blocks * (double)(pass->from * pass->to * pass->groups),
+    return (struct cuda_stage){.blocks = blocks * (double)(pass->from * pass->to * pass->groups),
                                .threads = CUDA_PASS_THREADS,
                                .slots = slots.weight * blocks * CUDA_WEIGHT_TAPS / taps};
 }
@@ -146,17 +144,16 @@ static struct cuda_stage weight_stage(const struct cuda_pass *pass)
 // The pass that has most taps, with one output at least.
 static struct cuda_pass first_pass(const struct request *request)
 {
-    struct cuda_pass pass = request->direction == PARTITA_BACKWARD_DATA
-                                ? cuda_pass_backward(request->shape, 0)
-                                : cuda_pass_forward(request->shape);
+    struct cuda_pass pass = cuda_pass_of(request->shape, request->direction, 0);
     for (int a = 0; a < 3; a++)
         if (pass.axis[a].n < 1) pass.axis[a].n = 1;
     return pass;
 }
 
-static void direct_estimate_variant(const struct request *request, enum cuda_direct_variant variant,
-                                    size_t passes, struct estimate *ret)
+static void direct_estimate_variant(const struct request *request, int variant,
+                                    struct estimate *ret)
 {
+    bool covers;
     const struct shape *shape = request->shape;
     const struct cuda_rates rates = cuda_rates_of(request);
     const struct cuda_pass pass = first_pass(request);
@@ -180,34 +177,20 @@ static void direct_estimate_variant(const struct request *request, enum cuda_dir
     const double outputs = (double)pass_outputs(&pass) * (double)pass.groups * (double)pass.to;
     assert(stage.blocks > 0 && stage.slots > 0);
     ret->hop = (size_t)(outputs * (double)pass.batch / stage.blocks);
-    stage.launches *= (double)passes;
+    stage.launches = (double)cuda_passes(shape, request->direction, &covers);
     stage.slots *= products;
     stage.bytes = cuda_sample_bytes(shape);
     ret->seconds = cuda_stage_seconds(&rates, &stage);
     ret->flops = 2 * products;
     ret->error = shape_roundoff(shape) * 0.3 * sqrt(terms);
-    ret->variant = (int)variant;
+    ret->variant = variant;
     ret->bytes = cuda_taps_bytes(shape);
     ret->applicable = true;
 }
 
 static void cuda_direct_estimate(const struct request *request, struct estimate *ret)
 {
-    const struct shape *shape = request->shape;
-    const bool backward = request->direction == PARTITA_BACKWARD_DATA;
-    bool covers;
-    const size_t passes = backward ? cuda_passes_backward(shape, &covers) : 1;
-    if (passes > MAX_PASSES) {
-        estimate_refuse(ret, "stride and kernel make more than %d passes", MAX_PASSES);
-        return;
-    }
-    for (int v = 0; v < CUDA_DIRECT_VARIANTS; v++) {
-        struct estimate estimate = {0};
-        if (!request_allows(request, v)) continue;
-        direct_estimate_variant(request, (enum cuda_direct_variant)v, passes, &estimate);
-        if (!ret->applicable || (estimate.applicable && estimate.seconds < ret->seconds))
-            *ret = estimate;
-    }
+    cuda_passes_estimate(request, CUDA_DIRECT_VARIANTS, MAX_PASSES, direct_estimate_variant, ret);
 }
 
 static struct filter_bytes cuda_direct_filter_bytes(const struct partita_plan *plan)
@@ -230,8 +213,7 @@ static enum partita_status direct_run_pass(const struct partita_plan *plan,
     const bool f64 = plan->shape.f64;
     const struct cuda_pass_arrays arrays = {.to = operands->to,
                                             .from = operands->from[0],
-                                            .taps =
-                                                ((const struct cuda_filter *)filter->state)->taps,
+                                            .taps = cuda_filter_taps(filter),
                                             .bias = cuda_filter_added(filter)};
     struct cuda_tile tile;
     assert(plan->choice.variant >= 0 && plan->choice.variant < CUDA_DIRECT_VARIANTS);
@@ -240,36 +222,29 @@ static enum partita_status direct_run_pass(const struct partita_plan *plan,
     if (plan->choice.variant == CUDA_DIRECT_PLAIN)
         return CU(plan, cuda_direct_queue_plain(pass, f64, &arrays));
     // Estimate split the pass with most taps, so that the others can be split too.
-    if (!split_direct_tiles(pass, f64, cuda_device_of(plan)->shared_bytes, &tile))
+    if (!split_direct_tiles(pass, f64, cuda_device_of(plan)->gpu->shared_bytes, &tile))
         return PARTITA_ERR_UNSUPPORTED;
     return CU(plan, cuda_direct_queue_tiles(pass, f64, &tile, &arrays));
-}
-
-static enum partita_status run_backward_data(const struct partita_plan *plan,
-                                             const struct partita_filter *filter,
-                                             const struct operands *operands)
-{
-    bool covers;
-    const size_t passes = cuda_passes_backward(&plan->shape, &covers);
-    enum partita_status status = PARTITA_OK;
-    if (!covers) status = cuda_clear_result(plan, operands->to);
-    for (size_t i = 0; i < passes && status == PARTITA_OK; i++) {
-        const struct cuda_pass pass = cuda_pass_backward(&plan->shape, i);
-        status = direct_run_pass(plan, &pass, filter, operands);
-    }
-    return status;
 }
 
 static enum partita_status cuda_direct_run(const struct partita_plan *plan,
                                            const struct partita_filter *filter,
                                            const struct operands *operands, void *workspace)
 {
-    const struct cuda_pass pass = cuda_pass_forward(&plan->shape);
+    const struct shape *shape = &plan->shape;
+    bool covers;
+    const size_t passes = cuda_passes(shape, plan->direction, &covers);
+    enum partita_status status = PARTITA_OK;
     (void)workspace;
-    if (plan->direction == PARTITA_FORWARD) return direct_run_pass(plan, &pass, filter, operands);
-    if (plan->direction == PARTITA_BACKWARD_DATA) return run_backward_data(plan, filter, operands);
-    return CU(plan, cuda_direct_queue_weight(&pass, plan->shape.f64, operands->to,
-                                             operands->from[0], operands->from[1]));
+    if (!covers) status = cuda_clear_result(plan, operands->to);
+    for (size_t i = 0; i < passes && status == PARTITA_OK; i++) {
+        const struct cuda_pass pass = cuda_pass_of(shape, plan->direction, i);
+        status = plan->direction == PARTITA_BACKWARD_WEIGHT
+                     ? CU(plan, cuda_direct_queue_weight(&pass, shape->f64, operands->to,
+                                                         operands->from[0], operands->from[1]))
+                     : direct_run_pass(plan, &pass, filter, operands);
+    }
+    return status;
 }
 
 const struct engine cuda_direct = {

@@ -36,13 +36,6 @@ struct cuda_gemm_choice { // the decision of an estimate
     struct cuda_layer_choice layer;
 };
 
-static struct cuda_pass gemm_pass_of(const struct shape *shape, enum partita_direction direction,
-                                     size_t i)
-{
-    return direction == PARTITA_BACKWARD_DATA ? cuda_pass_backward(shape, i)
-                                              : cuda_pass_forward(shape);
-}
-
 static struct cuda_layer_part part_of_pass(const struct cuda_pass *pass)
 {
     return (struct cuda_layer_part){
@@ -54,7 +47,7 @@ static struct cuda_layer_part part_of_pass(const struct cuda_pass *pass)
 
 static struct cuda_layer_part gemm_part(const struct partita_plan *plan, size_t number)
 {
-    const struct cuda_pass pass = gemm_pass_of(&plan->shape, plan->direction, number);
+    const struct cuda_pass pass = cuda_pass_of(&plan->shape, plan->direction, number);
     return part_of_pass(&pass);
 }
 
@@ -62,7 +55,7 @@ static struct cuda_layer_part gemm_part(const struct partita_plan *plan, size_t 
 static struct cuda_gemm gemm_of(const struct cuda_layer_batch *batch, int64_t pitch)
 {
     const struct partita_plan *plan = batch->plan;
-    return (struct cuda_gemm){.pass = gemm_pass_of(&plan->shape, plan->direction, batch->number),
+    return (struct cuda_gemm){.pass = cuda_pass_of(&plan->shape, plan->direction, batch->number),
                               .storage = cuda_storage_of(&plan->shape),
                               .first = batch->first,
                               .n = batch->n,
@@ -115,10 +108,9 @@ static struct cuda_layer lay_out_gemm(const struct request *request)
     struct cuda_layer layer = cuda_layer_of(request, false);
     struct cuda_layer_part *largest = &layer.largest;
     layer.transform = &gemm_transform;
-    if (request->direction == PARTITA_BACKWARD_DATA)
-        layer.parts = cuda_passes_backward(request->shape, &layer.covers);
+    layer.parts = cuda_passes(request->shape, request->direction, &layer.covers);
     for (size_t i = 0; i < layer.parts; i++) {
-        const struct cuda_pass pass = gemm_pass_of(request->shape, request->direction, i);
+        const struct cuda_pass pass = cuda_pass_of(request->shape, request->direction, i);
         const struct cuda_layer_part part = part_of_pass(&pass);
         if (i == 0) *largest = part;
         if (part.in > largest->in) largest->in = part.in;
@@ -136,7 +128,7 @@ static bool is_in_place(int variant, enum partita_direction direction)
 // Whether samples and outputs of the only pass lie without gaps, in whole vectors.
 static bool in_place_possible(const struct request *request, const struct cuda_layer *layer)
 {
-    const struct cuda_pass pass = gemm_pass_of(request->shape, request->direction, 0);
+    const struct cuda_pass pass = cuda_pass_of(request->shape, request->direction, 0);
     if (layer->parts != 1 || request->shape->half || !layer->covers) return false;
     for (int a = 0; a < 3; a++) {
         const struct cuda_axis *axis = &pass.axis[a];
@@ -262,7 +254,7 @@ static double gemm_seconds(const struct request *request, const struct cuda_laye
     struct gemm_work work = {{.blocks = rates.threads, .threads = 1},
                              {.blocks = rates.threads, .threads = 1}};
     for (size_t i = 0; i < layer->parts; i++) {
-        const struct cuda_pass pass = gemm_pass_of(shape, layer->direction, i);
+        const struct cuda_pass pass = cuda_pass_of(shape, layer->direction, i);
         add_gemm_pass(request, layer, &pass, in_place, &work);
     }
     // In place the products read and write the samples themselves, and activation is another pass.
@@ -290,7 +282,7 @@ static void gemm_estimate_variant(const struct request *request, int variant, st
     const struct cuda_gemm_choice choice = {variant, layer.choice};
     size_t taps = 0;
     for (size_t i = 0; i < layer.parts; i++) {
-        const struct cuda_pass pass = gemm_pass_of(shape, request->direction, i);
+        const struct cuda_pass pass = cuda_pass_of(shape, request->direction, i);
         const struct cuda_layer_part part = part_of_pass(&pass);
         taps = size_add(taps, cuda_layer_taps_bytes(&layer, &part));
     }
@@ -304,21 +296,7 @@ static void gemm_estimate_variant(const struct request *request, int variant, st
 
 static void cuda_gemm_estimate(const struct request *request, struct estimate *ret)
 {
-    const struct shape *shape = request->shape;
-    bool covers;
-    if (request->direction == PARTITA_BACKWARD_DATA &&
-        cuda_passes_backward(shape, &covers) > MAX_PASSES) {
-        estimate_refuse(ret, "stride and kernel make more than %d passes", MAX_PASSES);
-        return;
-    }
-    for (int v = 0; v < CUDA_GEMM_VARIANTS; v++) {
-        struct estimate estimate = {0};
-        if (!request_allows(request, v)) continue;
-        gemm_estimate_variant(request, v, &estimate);
-        if (estimate.applicable && !estimate_fits(request, &estimate) && ret->applicable) continue;
-        if (!ret->applicable || (estimate.applicable && estimate.seconds < ret->seconds))
-            *ret = estimate;
-    }
+    cuda_passes_estimate(request, CUDA_GEMM_VARIANTS, MAX_PASSES, gemm_estimate_variant, ret);
 }
 
 static enum partita_status cuda_gemm_plan_create(struct partita_plan *plan,
@@ -351,10 +329,10 @@ static enum partita_status run_in_place(const struct partita_plan *plan,
     const struct cuda_layer_batch whole = cuda_layer_whole(plan, 0);
     const struct in_place products =
         products_in_place(layer, &whole.part, (int64_t)plan->shape.batch, !stored);
-    const int processors = cuda_device_of(plan)->processors;
+    const int processors = cuda_device_of(plan)->gpu->processors;
     const size_t scalar = plan->shape.scalar_bytes;
     char *c = stored ? sums : operands->to;
-    const char *a = ((const struct cuda_filter *)filter->state)->taps, *b = operands->from[0];
+    const char *a = cuda_filter_taps(filter), *b = operands->from[0];
     enum partita_status status = PARTITA_OK;
     for (int64_t i = 0; i < products.launches && status == PARTITA_OK; i++) {
         status = CU(plan, cuda_launch_product(&products.product, processors, c, a, b));

@@ -29,8 +29,7 @@ struct cuda_layer cuda_layer_of(const struct request *request, bool complex)
     const enum cuda_element element = complex ? pair : real;
     return (struct cuda_layer){.direction = request->direction,
                                .element = element,
-                               .tf32_rate =
-                                   ((const struct cuda_device *)request->device)->rates.tf32,
+                               .tf32_rate = cuda_device_for(request)->rates.tf32,
                                .parts = 1,
                                .covers = true,
                                .step = 1,
@@ -142,7 +141,7 @@ struct cuda_stage cuda_layer_products(const struct request *request,
                                       const struct cuda_product *product, double launches,
                                       double bytes)
 {
-    const int processors = ((const struct cuda_device *)request->device)->processors;
+    const int processors = cuda_device_for(request)->gpu->processors;
     // The slots of a product are those of busy processors.
     return (struct cuda_stage){.launches = launches,
                                .blocks = cuda_rates_of(request).threads,
@@ -186,7 +185,7 @@ enum partita_status cuda_layer_filter_pack(struct partita_filter *filter, const 
 {
     const struct partita_plan *plan = filter->plan;
     const struct cuda_layer *layer = plan->state;
-    char *packed = ((const struct cuda_filter *)filter->state)->taps;
+    char *packed = cuda_filter_taps(filter);
     enum partita_status status = PARTITA_OK;
     (void)scratch;
     for (size_t i = 0; i < layer->parts && status == PARTITA_OK; i++) {
@@ -246,8 +245,9 @@ static enum partita_status run_batch(const struct layer_call *call,
     if (status == PARTITA_OK && weight)
         status = CU(plan, transform->load(batch, true, call->other, samples[1]));
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_launch_product(&batch->product, cuda_device_of(plan)->processors,
-                                              call->sums, a, b));
+        status =
+            CU(plan, cuda_launch_product(&batch->product, cuda_device_of(plan)->gpu->processors,
+                                         call->sums, a, b));
     if (status != PARTITA_OK || weight) return status;
     return CU(plan, transform->store(batch, call->operands->to, call->sums, call->bias));
 }
@@ -280,7 +280,7 @@ enum partita_status cuda_layer_run(const struct partita_plan *plan,
     call.sums = call.other + layer->other_bytes;
     assert(call.sums + layer->sum_bytes - call.from == (ptrdiff_t)plan->choice.shared);
     if (filter) {
-        call.taps = ((const struct cuda_filter *)filter->state)->taps;
+        call.taps = cuda_filter_taps(filter);
         call.bias = cuda_filter_added(filter);
     }
     enum partita_status status = PARTITA_OK;

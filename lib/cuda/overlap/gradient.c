@@ -121,11 +121,11 @@ static struct counted count(const struct cuda_lags *gradient, int sums)
 bool cuda_gradient_try(const struct request *request, const struct shape *shape, size_t points,
                        int variant, struct estimate *ret)
 {
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
+    const struct cuda_gpu *gpu = cuda_device_for(request)->gpu;
     const int sums = variant + 1;
     struct cuda_lags gradient;
     if (!cuda_gradient_split(shape, points, sums, request->workspace_limit, 0, &gradient) ||
-        cuda_lags_shared(points, sums, shape->f64) > device->shared_bytes)
+        cuda_lags_shared(points, sums, shape->f64) > gpu->shared_bytes)
         return false;
     const struct counted counted = count(&gradient, sums);
     const double paths = (double)paths_of(shape), splits = (double)gradient.splits;

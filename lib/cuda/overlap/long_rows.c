@@ -45,17 +45,17 @@ bool cuda_long_rows_of(const struct shape *shape, const struct cuda_fft_form *fo
 static bool lay_out_long_rows(const struct request *request, const struct cuda_long_rows *rows,
                               struct cuda_filter_layout *ret)
 {
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
+    const struct cuda_gpu *gpu = cuda_device_for(request)->gpu;
     const bool f64 = request->shape->f64;
     const size_t points = (size_t)1 << rows->form.log2_points;
     const size_t threads = (size_t)(cuda_long_rows_at_once(points, f64) * cuda_fft_threads(points));
     const size_t shared = cuda_long_rows_shared(points, f64),
                  cache = cuda_long_rows_cache(rows, f64);
-    if (shared > device->shared_bytes) return false;
+    if (shared > gpu->shared_bytes) return false;
     const size_t resident =
-        size_max(size_min(CUDA_FULL_THREADS / threads, device->shared_bytes / shared), 1);
+        size_max(size_min(CUDA_FULL_THREADS / threads, gpu->shared_bytes / shared), 1);
     size_t blocks = size_min(size_mul((size_t)rows->batch, (size_t)rows->channels),
-                             resident * (size_t)device->processors);
+                             resident * (size_t)gpu->processors);
     if (cache) blocks = size_min(blocks, request->workspace_limit / cache);
     *ret = (struct cuda_filter_layout){
         .blocks = (int64_t)blocks, .shared_bytes = shared, .cache_bytes = blocks * cache};

@@ -125,7 +125,7 @@ static bool try_filtering(const struct request *request, const struct shape *sha
                           int variant, struct estimate *ret)
 {
     const int launches = variant == ANY_VARIANT ? 0 : variant + 2;
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
+    const struct cuda_gpu *gpu = cuda_device_for(request)->gpu;
     const struct cuda_rates rates = cuda_rates_of(request);
     if (cuda_spectral_samples(shape, points) < shape->axis[0].span) return false;
     const struct cuda_fft_form form = cuda_form_of(shape, points);
@@ -133,7 +133,7 @@ static bool try_filtering(const struct request *request, const struct shape *sha
     const size_t hop = (size_t)filtering.out.hop, reach = hop + (size_t)filtering.out.skip;
     if (launches && (size_t)launches < ceil_div(reach, hop)) return false; // outputs would overlap
     struct cuda_filter_decision decision = {.points = points, .launches = launches};
-    if (!lay_out_filter(&filtering, shape->f64, device->processors, device->shared_bytes,
+    if (!lay_out_filter(&filtering, shape->f64, gpu->processors, gpu->shared_bytes,
                         request->workspace_limit, &decision.layout))
         return false;
     const struct cuda_stage stage = cuda_overlap_count_work(shape, &filtering, &decision);

@@ -24,7 +24,7 @@ static const struct {
 
 static const struct cuda_gpu_rates *partition_rates(const struct request *request)
 {
-    return &((const struct cuda_device *)request->device)->rates;
+    return &cuda_device_for(request)->rates;
 }
 
 // Hops and so transforms are powers of two, all of which a device takes.

@@ -12,12 +12,6 @@
 #include "cuda/device/passes.h"
 #include "cuda/device/rates.h"
 
-static struct cuda_pass separable_pass(const struct shape *shape, enum partita_direction direction)
-{
-    return direction == PARTITA_BACKWARD_DATA ? cuda_pass_backward(shape, 0)
-                                              : cuda_pass_forward(shape);
-}
-
 // Why not; NULL: it can.
 static const char *reason_against(const struct request *request)
 {
@@ -36,18 +30,18 @@ static const char *reason_against(const struct request *request)
 static void separable_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
+    const struct cuda_gpu *gpu = cuda_device_for(request)->gpu;
     const char *reason = reason_against(request);
     if (reason) {
         estimate_refuse(ret, "%s", reason);
         return;
     }
-    const struct cuda_pass pass = separable_pass(shape, request->direction);
+    const struct cuda_pass pass = cuda_pass_of(shape, request->direction, 0);
     const struct cuda_separable_form form = cuda_separable_form_of(&pass, shape->f64);
     const struct cuda_rates rates = cuda_rates_of(request);
     const double outputs =
         (double)(pass.axis[1].n * pass.axis[2].n) * (double)(shape->batch * shape->out_channels);
-    if (form.shared_bytes > device->shared_bytes || form.blocks > CUDA_MAX_BLOCKS) {
+    if (form.shared_bytes > gpu->shared_bytes || form.blocks > CUDA_MAX_BLOCKS) {
         estimate_refuse(ret, "%zu bytes of shared memory, %.3g thread blocks are too many",
                         form.shared_bytes, form.blocks);
         return;
@@ -138,7 +132,7 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
 static struct filter_bytes separable_filter_bytes(const struct partita_plan *plan)
 {
     const struct shape *shape = &plan->shape;
-    const struct cuda_pass pass = separable_pass(shape, plan->direction);
+    const struct cuda_pass pass = cuda_pass_of(shape, plan->direction, 0);
     const size_t pitch = (size_t)cuda_separable_form_of(&pass, shape->f64).pitch;
     return (struct filter_bytes){.packed = shape->out_channels * 2 * pitch * shape->tap_bytes};
 }
@@ -148,7 +142,7 @@ static enum partita_status separable_filter_pack(struct partita_filter *filter, 
 {
     const struct partita_plan *plan = filter->plan;
     const struct cuda_filter *state = filter->state;
-    const struct cuda_pass pass = separable_pass(&plan->shape, plan->direction);
+    const struct cuda_pass pass = cuda_pass_of(&plan->shape, plan->direction, 0);
     const size_t bytes = cuda_taps_bytes(&plan->shape),
                  packed = separable_filter_bytes(plan).packed;
     void *w = mem_allocate(&plan->allocator, bytes),
@@ -169,11 +163,10 @@ static enum partita_status separable_run(const struct partita_plan *plan,
                                          const struct partita_filter *filter,
                                          const struct operands *operands, void *workspace)
 {
-    const struct cuda_pass pass = separable_pass(&plan->shape, plan->direction);
+    const struct cuda_pass pass = cuda_pass_of(&plan->shape, plan->direction, 0);
     const struct cuda_pass_arrays arrays = {.to = operands->to,
                                             .from = operands->from[0],
-                                            .taps =
-                                                ((const struct cuda_filter *)filter->state)->taps,
+                                            .taps = cuda_filter_taps(filter),
                                             .bias = cuda_filter_added(filter)};
     (void)workspace;
     return CU(plan, cuda_separable_queue(&pass, plan->shape.f64, &arrays));

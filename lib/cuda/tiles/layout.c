@@ -70,7 +70,7 @@ static struct cuda_tiles kernel_tiles(const struct tile_grid *grid)
 static bool split_tiles(const struct request *request, const struct cuda_tiles_choice *choice,
                         struct cuda_tiles_layout *ret)
 {
-    const size_t shared_bytes = ((const struct cuda_device *)request->device)->shared_bytes;
+    const size_t shared_bytes = cuda_device_for(request)->gpu->shared_bytes;
     struct tile_grid grid;
     *ret = (struct cuda_tiles_layout){
         .layer = cuda_layer_of(request, choice->variant != CUDA_TILES_GAUSS), .choice = *choice};
@@ -249,8 +249,7 @@ static bool choose_tiles_layout(const struct request *request,
     const size_t limit = request->workspace_limit;
     if (!split_tiles(request, choice, ret)) return false;
     choose_pairs(ret);
-    if (ret->shared_bytes > ((const struct cuda_device *)request->device)->shared_bytes)
-        return false;
+    if (ret->shared_bytes > cuda_device_for(request)->gpu->shared_bytes) return false;
     if (ret->tiles.fused) return choose_fused(ret, limit);
     if (!choose_tiles_batch(ret, limit)) return false;
     if (request->direction == PARTITA_BACKWARD_WEIGHT) choose_tiles_chunks(ret, limit);
@@ -430,5 +429,5 @@ void cuda_tiles_estimate(const struct request *request, struct estimate *ret)
     else
         estimate_refuse(ret,
                         "no tile with these taps fits %zu bytes of shared memory, or workspace",
-                        ((const struct cuda_device *)request->device)->shared_bytes);
+                        cuda_device_for(request)->gpu->shared_bytes);
 }

@@ -187,8 +187,7 @@ static enum partita_status run_fused(const struct partita_plan *plan,
     const struct cuda_layer_batch whole = cuda_layer_whole(plan, 0);
     if (filter)
         return CU(plan, cuda_tiles_fused(tiles, operands->to, operands->from[0],
-                                         ((const struct cuda_filter *)filter->state)->taps,
-                                         cuda_filter_added(filter)));
+                                         cuda_filter_taps(filter), cuda_filter_added(filter)));
     const enum partita_status status =
         CU(plan, cuda_tiles_fused_weight(tiles, sums, operands->from[0], operands->from[1],
                                          whole.product.chunks));
