@@ -43,7 +43,7 @@ struct plane {
                                 // is 1: rows of the array are used, not of the window
     char *samples;              // the first that exists
     char *rows;                 // of the window; NULL: not used
-    ptrdiff_t ahead;            // bytes to the plane that comes next; 0: none
+    ptrdiff_t ahead;            // scalars to the next channel; 0: it is another branch's
 };
 
 static struct plane find_plane(const struct winograd_task *task, bool outputs, size_t map,
@@ -52,13 +52,15 @@ static struct plane find_plane(const struct winograd_task *task, bool outputs, s
     const struct winograd *p = task->p;
     const struct tile_grid *grid = &p->grid;
     const size_t position = p->strides[outputs].position, bytes = grid->scalar_bytes;
+    const size_t channels = outputs ? grid->out : grid->in, next = channel % channels + 1;
     struct plane plane = {.samples = winograd_samples(task, outputs, map, channel),
+                          .ahead = next < channels ? (ptrdiff_t)p->strides[outputs].channel : 0,
                           .window = winograd_window(p, &task->index.batch, outputs)};
     const size_t n[] = {plane.window.rows, plane.window.width};
     const size_t pitch[] = {tile_side(winograd_axis(p, 1), outputs)->size * position, position};
     size_t image[3], branch[3];
     tile_grid_image(grid, map % grid->images, image);
-    tile_grid_branch(grid, channel / (outputs ? grid->out : grid->in), branch);
+    tile_grid_branch(grid, channel / channels, branch);
     for (int a = 0; a < WINOGRAD_AXES; a++) {
         const struct tile_axis *axis = winograd_axis(p, a);
         const struct tile_side *side = tile_side(axis, outputs);
@@ -111,8 +113,7 @@ static void move_windows(const struct winograd_task *task, const struct plane *p
 
 // Which rows of a plane, and samples of them, are in the array or the window, where samples follow
 // one another; returns the first of them.
-static char *plane_lines(const struct winograd_task *task, const struct plane *plane,
-                         struct winograd_lines *lines)
+static char *plane_lines(const struct plane *plane, struct winograd_lines *lines)
 {
     if (plane->rows) { // the memory of a window goes on behind its last tiles
         lines->pitch = plane->window.width;
@@ -121,7 +122,7 @@ static char *plane_lines(const struct winograd_task *task, const struct plane *p
         return plane->rows;
     }
     lines->pitch = plane->step[0];
-    lines->ahead = plane->ahead / (ptrdiff_t)task->p->grid.scalar_bytes;
+    lines->ahead = plane->ahead;
     lines->first_row = plane->within[0].begin;
     lines->last_row = plane->within[0].end;
     lines->first = plane->within[1].begin;
@@ -143,7 +144,7 @@ static void raise_plane_peak(const struct winograd_task *task, const struct plan
     const struct winograd_window *window = &plane->window;
     struct winograd_lines lines = {0};
     if (!task->call->peak) return;
-    const char *from = plane_lines(task, plane, &lines);
+    const char *from = plane_lines(plane, &lines);
     if (lines.first_row >= lines.last_row) return;
     const size_t rows = lines.last_row - lines.first_row;
     const size_t n = plane->rows ? window->width : lines.last - lines.first;
@@ -173,7 +174,7 @@ static void load_plane(const struct winograd_task *task, bool outputs, const str
     winograd_lines_fn *along =
         outputs ? task->kernels->winograd_taps_lines : task->kernels->winograd_input_lines;
     assert(!down || extent[1] * lines.y_stride <= p->samples);
-    const char *x = plane_lines(task, plane, &lines);
+    const char *x = plane_lines(plane, &lines);
     along(down ? task->scratch.samples : y, x, extent[1], winograd_axis(p, 1)->tile, &lines);
     raise_plane_peak(task, plane);
     if (!down) return;
@@ -195,30 +196,22 @@ void winograd_load_planes(const struct winograd_task *task, bool outputs, size_t
     const struct winograd *p = task->p;
     const size_t maps = task->index.batch.maps, map = task->index.map;
     const size_t tiles = task->index.batch.rows * task->index.batch.cols;
-    const size_t bytes = p->grid.scalar_bytes, channels = outputs ? p->out : p->in;
+    const size_t bytes = p->grid.scalar_bytes;
     struct winograd_transform transform =
         winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
     winograd_transform_strides(&transform, winograd_vectors(p, tiles), 0, frequency);
-    struct plane plane, next = find_plane(task, outputs, map, first);
-    const bool rows = next.step[1] == 1;
-    const size_t window = next.window.channel * bytes;
     for (size_t c = 0, count; c < n; c += count) {
         count = winograd_together(task, outputs, first + c, first + n);
-        for (size_t m = 0; m < maps && !rows; m++) {
-            plane = find_plane(task, outputs, map + m, first + c);
-            plane.rows = task->scratch.windows + m * count * window;
-            move_windows(task, &plane, count, false);
-        }
-        for (size_t i = 0; i < count * maps; i++) {
-            const size_t k = c + i / maps, m = i % maps;
-            plane = next;
-            if (!rows) plane.rows = task->scratch.windows + (m * count + k - c) * window;
-            else if (first + (i + 1) / maps + c < channels) {
-                next = find_plane(task, outputs, map + (m + 1) % maps, first + c + (i + 1) / maps);
-                plane.ahead = next.samples - plane.samples;
-            }
-            load_plane(task, outputs, &plane, &transform,
-                       to + (k * p->positions + m * tiles) * bytes);
+        for (size_t i = 0; i < maps * count; i++) {
+            // Windows are filled map by map, and read channel by channel.
+            struct plane plane = find_plane(task, outputs, map + i % maps, first + c + i / maps);
+            const bool rows = plane.step[1] == 1;
+            const size_t at = (c + i / maps) * p->positions + i % maps * tiles;
+            const size_t window = plane.window.channel * bytes;
+            if (!rows) plane.rows = task->scratch.windows + i % maps * count * window;
+            if (!rows && i < maps) move_windows(task, &plane, count, false);
+            if (!rows) plane.rows += i / maps * window;
+            load_plane(task, outputs, &plane, &transform, to + at * bytes);
         }
     }
 }
@@ -251,11 +244,10 @@ static void store_plane(const struct winograd_task *task,
 }
 
 // Where the rows of a plane's outputs are stored.
-static char *find_stores(const struct winograd_task *task, const struct plane *plane,
-                         struct winograd_stores *stores)
+static char *find_stores(const struct plane *plane, struct winograd_stores *stores)
 {
     struct winograd_lines lines = {0};
-    char *to = plane_lines(task, plane, &lines);
+    char *to = plane_lines(plane, &lines);
     stores->pitch = lines.pitch;
     stores->ahead = lines.ahead;
     stores->first_row = lines.first_row;
@@ -283,11 +275,8 @@ void winograd_store_planes(const struct winograd_task *task)
         for (size_t m = 0; m < batch->maps; m++) {
             struct plane plane = find_plane(task, true, task->index.map + m, k);
             const bool rows = plane.step[1] == 1;
-            // The next channel, but for the last of a branch.
-            if (k + 1 < end && k % p->grid.out + 1 < p->grid.out)
-                plane.ahead = (ptrdiff_t)(p->strides[1].channel * bytes);
             if (!rows) plane.rows = task->scratch.windows;
-            char *to = find_stores(task, &plane, &stores);
+            char *to = find_stores(&plane, &stores);
             for (size_t c = 0; c < count; c++) {
                 const struct conv_finish finish = winograd_finish(task, k + c);
                 const size_t at = (k + c - task->out) * p->positions + m * tiles;
