@@ -7,7 +7,7 @@
 // transforms the columns that contain taps.
 #include <string.h>
 
-#include "tiles.h"
+#include "lines.h"
 
 enum { ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
 
@@ -17,7 +17,6 @@ static void make_rows_of(const struct tiles_call *call, const struct tile_gradie
 {
     const struct tiles *p = call->p;
     const struct tile_tables *tables = &p->tables;
-    const struct tiles_kept to = tiles_kept(p);
     const size_t rows = sums->back ? 2 : 1;
     call->kernels->tile.gradient(sums);
     for (size_t i = 0; i < ceil_div(sums->channels, 2); i++)
@@ -25,7 +24,8 @@ static void make_rows_of(const struct tiles_call *call, const struct tile_gradie
             char *row = (char *)sums->rows[i] + k * p->n[2] * ELEMENT_BYTES;
             const size_t d = sums->pair[k] / tables->step[0], h = sums->pair[k] % tables->step[0];
             tiles_transform_row(tables, call->kernels->tile.inverse, row);
-            memcpy(kept[i] + (d * to.step[0] + h / tables->step[1] * to.step[1]) * ELEMENT_BYTES,
+            memcpy(kept[i] + (d * p->kept.step[0] + h / tables->step[1] * p->kept.step[1]) *
+                                 ELEMENT_BYTES,
                    row, p->grid.axis[2].taps * ELEMENT_BYTES);
         }
 }
@@ -52,28 +52,33 @@ static void make_rows(const struct tiles_call *call, struct tile_gradient *sums,
     }
 }
 
-// The columns of a pair from the kept elements of its rows, and from there its taps.
-static void store_taps_of_pair(const struct tiles_call *call, const struct tap_line *line, size_t n,
-                               char *kept, char *staged)
+// The columns of a pair from the kept elements of its rows, and from there the taps of n input
+// channels; `first` is the line of the first one.
+static void store_taps_of_pair(const struct tiles_call *call, size_t first, size_t n, char *kept,
+                               char *staged)
 {
     const struct tiles *p = call->p;
-    const struct tiles_kept to = tiles_kept(p);
+    const struct tiles_array gw = tiles_array_of(call, TILES_GW);
     const size_t taps[] = {p->grid.axis[0].taps, p->grid.axis[1].taps, p->grid.axis[2].taps};
     tile_dft_fn *inverse = call->kernels->tile.inverse;
     for (size_t h = 0; h < p->n[1] && p->n[0] > 1; h++)
-        inverse(kept + h * to.step[1] * ELEMENT_BYTES, &p->tables.dft[0], to.step[0], taps[2], 1);
+        inverse(kept + h * p->kept.step[1] * ELEMENT_BYTES, &p->tables.dft[0], p->kept.step[0],
+                taps[2], 1);
     for (size_t d = 0; d < taps[0] && p->n[1] > 1; d++)
-        inverse(kept + d * to.step[0] * ELEMENT_BYTES, &p->tables.dft[1], to.step[1], taps[2], 1);
-    for (size_t i = 0; i < n; i++)
-        tiles_write_taps(&line[i], call, staged, kept + i * TILE_LINE_BYTES, to.step);
+        inverse(kept + d * p->kept.step[0] * ELEMENT_BYTES, &p->tables.dft[1], p->kept.step[1],
+                taps[2], 1);
+    for (size_t i = 0; i < n; i++) {
+        struct line line;
+        tiles_open_line(&gw, first + i * (gw.positions / p->lanes), &line);
+        tiles_write_taps(call, &line, staged, kept + i * TILE_LINE_BYTES, p->kept.step);
+    }
 }
 
 static void run_gradient_task(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
-    const struct tiles_kept to = tiles_kept(p);
-    const size_t pairs = to.pairs, blocks = ceil_div(p->in, 2 * pairs);
+    const size_t pairs = p->kept.pairs, blocks = ceil_div(p->in, 2 * pairs);
     const size_t lines = ceil_div(p->out, p->lanes);
     // Tasks that follow each other read the same line of gy and all of x; or all of gy and the same
     // channels of x, if x would come from memory each time.
@@ -85,27 +90,25 @@ static void run_gradient_task(void *context, size_t task, int worker)
     struct arena arena = tiles_worker_arena(call, worker);
     const struct tiles_worker memory = tiles_layout_worker(p, &arena);
     struct tile_gradient sums = {.x = call->spectra.x,
-                                 .gy = tiles_line_of_gy(p, call->spectra.gy, 0, out).re,
+                                 .gy = call->spectra.gy +
+                                       out * 2 * p->positions * p->bins * p->grid.scalar_bytes,
                                  .x_bin = p->x_bin,
                                  .x_im = p->x_scalars,
                                  .x_group = TILE_ROWS * p->in,
                                  .positions = p->positions,
-                                 .scale = 0.25 / (double)(p->n[0] * p->n[1] * p->n[2])};
-    char *kept[TILES_MAX_PAIRS], *rows = memory.z + pairs * to.elements * ELEMENT_BYTES;
-    for (size_t i = 0; i < TILES_PAIRS; i++) sums.rows[i] = rows + i * to.row * ELEMENT_BYTES;
-    for (size_t i = 0; i < pairs; i++) kept[i] = memory.z + i * to.elements * ELEMENT_BYTES;
+                                 .scale = tiles_scale(p)};
+    char *kept[TILES_MAX_PAIRS], *rows = memory.z + pairs * p->kept.elements * ELEMENT_BYTES;
+    for (size_t i = 0; i < TILES_PAIRS; i++) sums.rows[i] = rows + i * p->kept.row * ELEMENT_BYTES;
+    for (size_t i = 0; i < pairs; i++) kept[i] = memory.z + i * p->kept.elements * ELEMENT_BYTES;
     make_rows(call, &sums, kept, in, channels);
-    for (size_t c = 0; c < channels; c += 2) {
-        struct tap_line line[2];
-        const size_t n = size_min(2, channels - c);
-        for (size_t i = 0; i < n; i++) line[i] = tiles_tap_line(p, call->group, in + c + i, out);
-        store_taps_of_pair(call, line, n, kept[c / 2], memory.taps);
-    }
+    for (size_t c = 0; c < channels; c += 2)
+        store_taps_of_pair(call, (in + c) * lines + out / p->lanes, size_min(2, channels - c),
+                           kept[c / 2], memory.taps);
 }
 
 void tiles_gradient(const struct tiles_call *call)
 {
     const size_t lines = ceil_div(call->p->out, call->p->lanes);
-    thread_loop(call->plan->threads, lines * ceil_div(call->p->in, 2 * tiles_kept(call->p).pairs),
+    thread_loop(call->threads, lines * ceil_div(call->p->in, 2 * call->p->kept.pairs),
                 run_gradient_task, (void *)call);
 }

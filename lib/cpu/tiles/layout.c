@@ -6,9 +6,9 @@
 #include "geometry/tile_search.h"
 #include "tiles.h"
 
-static size_t staged_bytes(const struct tiles *p, size_t channels)
+static size_t staged_bytes(const struct tiles *p, size_t lines)
 {
-    return channels ? size_mul(size_mul(channels, tiles_staged_pitch(p)), p->grid.scalar_bytes) : 0;
+    return size_mul(size_mul(lines, TILE_LINE_BYTES), tiles_lane_pitch(p));
 }
 
 bool tiles_layout_size(const struct request *request, const struct tile_grid *whole,
@@ -27,16 +27,28 @@ bool tiles_layout_size(const struct request *request, const struct tile_grid *wh
     ret->load = tile_tables_flops(ret->n, ret->n[0] * ret->n[1], &costs);
     ret->store = tile_tables_flops(ret->n, axis[0].tile * axis[1].tile, &costs);
     ret->taps = tile_tables_flops(ret->n, axis[0].taps * axis[1].taps, &costs);
-    ret->staged = request->shape->channels_last && grid->branches == 1 ? ret->lanes : 0;
+    ret->staged = request->shape->channels_last ? ret->lanes : 0;
     while (ret->staged > TILES.min_staged && staged_bytes(ret, ret->staged) > TILES.staged_bytes)
         ret->staged /= 2;
     return size_mul(ret->positions, size_mul(ret->in, ret->out)) <= PTRDIFF_MAX / 64;
 }
 
-// Bins an odd number of lines apart.
-static size_t bin_of(const struct tiles *p, size_t scalars)
+static struct tiles_kept layout_kept(const struct tiles *p)
 {
-    return (ceil_div(scalars, p->lanes) | 1) * p->lanes;
+    enum { ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
+    const size_t row = p->grid.axis[2].taps | 1, plane = size_mul(row, p->n[1]) | 1;
+    const size_t lines = ceil_div(p->out, p->lanes);
+    const size_t gy = size_mul(size_mul(p->bins, p->positions), ELEMENT_BYTES);
+    struct tiles_kept kept = {.step = {plane, row},
+                              .elements = size_mul(plane, p->n[0]),
+                              .row = (p->n[0] * p->n[1] > 1 ? 2 : 1) * p->n[2],
+                              .pairs = gy > TILES.near_bytes ? TILES_MAX_PAIRS : TILES_PAIRS};
+    const size_t bytes = size_mul(kept.elements, ELEMENT_BYTES);
+    while (kept.pairs > TILES_PAIRS && (size_mul(kept.pairs, bytes) > TILES.near_bytes ||
+                                        lines * ceil_div(p->in, 2 * kept.pairs) < TILES.min_tasks))
+        kept.pairs /= 2;
+    kept.bytes = size_add(size_mul(kept.pairs, bytes), TILES_PAIRS * kept.row * ELEMENT_BYTES);
+    return kept;
 }
 
 // One batch of all positions; panels as even as three lines at most can be.
@@ -51,18 +63,19 @@ static void layout_transposed(const struct tiles_params *params, struct tiles *p
     p->x_scalars = size_round_up(size_mul(p->in, p->positions), p->lanes);
     p->oc_chunk = params->oc_chunk < p->out ? tiles_whole_panels(p, params->oc_chunk) : p->out;
     p->chunk = size_min(p->in, TILES.max_terms / 2);
-    p->x_bin = bin_of(p, size_mul(2, p->x_scalars));
-    p->y_bin = bin_of(p, size_mul(2 * p->positions, tiles_whole_panels(p, p->oc_chunk)));
+    p->x_bin = tiles_odd_lines(p, size_mul(2, p->x_scalars));
+    p->y_bin = tiles_odd_lines(p, size_mul(2 * p->positions, tiles_whole_panels(p, p->oc_chunk)));
     if (!p->weight) return;
     p->oc_chunk = p->out;
     p->y_bin = p->chunk = 0;
     p->gy_bin = size_mul(2 * p->positions, size_round_up(p->out, p->lanes));
+    p->kept = layout_kept(p);
 }
 
 void tiles_layout_batches(const struct tiles_params *params, struct tiles *p)
 {
     p->product = params->product;
-    p->gy_bin = 0;
+    p->gy_bin = p->kept.bytes = 0;
     if (p->product == TILES_TRANSPOSED) {
         layout_transposed(params, p);
         return;
@@ -75,9 +88,10 @@ void tiles_layout_batches(const struct tiles_params *params, struct tiles *p)
     const size_t terms = p->product == TILES_GAUSS ? TILES.max_terms : TILES.max_terms / 2;
     const size_t row = 2 * p->batch;
     p->chunk = size_min(p->weight ? p->batch : p->in, terms);
-    p->x_bin = bin_of(p, size_mul(p->in, row));
-    p->y_bin = bin_of(p, p->weight ? size_mul(p->in, 2 * out) : size_mul(p->oc_chunk, row));
-    if (p->weight) p->gy_bin = bin_of(p, size_mul(p->out, row));
+    p->x_bin = tiles_odd_lines(p, size_mul(p->in, row));
+    p->y_bin =
+        tiles_odd_lines(p, p->weight ? size_mul(p->in, 2 * out) : size_mul(p->oc_chunk, row));
+    if (p->weight) p->gy_bin = tiles_odd_lines(p, size_mul(out, row));
 }
 
 bool tiles_layout(const struct request *request, const struct tiles_params *params,
@@ -113,56 +127,33 @@ size_t tiles_shared_bytes(const struct tiles *p, bool cached)
     return arena.used;
 }
 
-struct tiles_kept tiles_kept(const struct tiles *p)
-{
-    enum { ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
-    const size_t row = p->grid.axis[2].taps | 1, plane = size_mul(row, p->n[1]) | 1;
-    const size_t lines = ceil_div(p->out, p->lanes);
-    const size_t gy = size_mul(size_mul(p->bins, p->positions), ELEMENT_BYTES);
-    struct tiles_kept kept = {.step = {plane, row},
-                              .elements = size_mul(plane, p->n[0]),
-                              .row = (p->n[0] * p->n[1] > 1 ? 2 : 1) * p->n[2],
-                              .pairs = gy > TILES.near_bytes ? TILES_MAX_PAIRS : TILES_PAIRS};
-    const size_t bytes = size_mul(kept.elements, ELEMENT_BYTES);
-    while (kept.pairs > TILES_PAIRS && (size_mul(kept.pairs, bytes) > TILES.near_bytes ||
-                                        lines * ceil_div(p->in, 2 * kept.pairs) < TILES.min_tasks))
-        kept.pairs /= 2;
-    kept.bytes = size_add(size_mul(kept.pairs, bytes), TILES_PAIRS * kept.row * ELEMENT_BYTES);
-    return kept;
-}
-
+// Products do not need what transforms do: both begin at the same place.
 struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *arena)
 {
-    const size_t rows = size_mul((p->lanes + 1) * p->grid.scalar_bytes, p->n[2]);
-    size_t z = tiles_transform_bytes(p->n);
-    const struct tile_axis *axis = p->grid.axis;
-    const size_t taps = size_mul(axis[0].taps * axis[1].taps * axis[2].taps, TILE_LINE_BYTES);
-    if (p->weight && p->product == TILES_TRANSPOSED) z = size_max(z, tiles_kept(p).bytes);
-    return (struct tiles_worker){.rows = arena_take(arena, rows),
-                                 .z = arena_take(arena, z),
-                                 .taps = arena_take(arena, p->weight ? taps : 0),
-                                 .staged = arena_take(arena, staged_bytes(p, tiles_staged(p)))};
-}
-
-struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena)
-{
+    const bool transposed = p->product == TILES_TRANSPOSED;
     const size_t bytes = p->grid.scalar_bytes, row = p->batch * bytes;
-    const size_t out = size_round_up(p->out, p->lanes) * bytes;
-    const bool transposed = p->product == TILES_TRANSPOSED, weight = p->weight && !transposed;
-    size_t term = 3 * (weight ? out : row);
+    const struct tile_axis *axis = p->grid.axis;
+    const size_t taps = size_mul(axis[0].kernel * axis[1].kernel * axis[2].kernel, TILE_LINE_BYTES);
+    const size_t z = size_max(tiles_transform_bytes(p->n), p->kept.bytes);
+    size_t term = 3 * (p->weight ? size_round_up(p->out, p->lanes) * bytes : row);
     if (transposed) term = size_mul(4 * bytes, p->positions);
-    return (struct tiles_worker){
-        .packed = arena_take(arena, size_mul(p->chunk, term)),
-        .sums = arena_take(arena, p->product == TILES_GAUSS ? size_mul(p->oc_chunk, row) : 0),
-        .zeros = arena_take(arena, weight ? p->chunk * bytes : 0)};
+    struct arena product = *arena;
+    const struct tiles_worker ret = {
+        .rows = arena_take(arena, size_mul((p->lanes + 1) * bytes, p->n[2])),
+        .z = arena_take(arena, z),
+        .taps = arena_take(arena, p->weight ? taps : 0),
+        .staged = arena_take(arena, staged_bytes(p, tiles_staged(p))),
+        .packed = arena_take(&product, size_mul(p->chunk, term)),
+        .sums = arena_take(&product, p->product == TILES_GAUSS ? size_mul(p->oc_chunk, row) : 0)};
+    arena->used = size_max(arena->used, product.used);
+    return ret;
 }
 
 size_t tiles_worker_bytes(const struct tiles *p)
 {
-    struct arena transform = {0}, product = {0};
-    tiles_layout_worker(p, &transform);
-    tiles_layout_product_worker(p, &product);
-    return size_max(transform.used, product.used);
+    struct arena arena = {0};
+    tiles_layout_worker(p, &arena);
+    return arena.used;
 }
 
 size_t tiles_factor_scalars(const struct tiles *p, size_t n)

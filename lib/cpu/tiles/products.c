@@ -14,18 +14,23 @@
 #include "product/product.h"
 #include "tiles.h"
 
-// n channels of x side by side for the product.
-static void pack_channels(const struct tiles_call *call, char *packed, const char *x, size_t n)
+// n rows of complex numbers for the product, `scalars` of them in each: channels of x, or positions
+// of gy as rows [im | re | -im], which are conjugated.
+static void pack_rows(const struct tiles_call *call, char *packed, const char *from, size_t n,
+                      size_t scalars)
 {
     const struct tiles *p = call->p;
-    const size_t row = p->batch * p->grid.scalar_bytes;
-    for (size_t c = 0; c < n; c++, packed += 3 * row, x += 2 * row) {
-        memcpy(packed + row, x, 2 * row);
-        if (p->product == TILES_COMPLEX) {
-            call->kernels->scale(packed, x + row, -1, p->batch);
+    const size_t row = scalars * p->grid.scalar_bytes;
+    for (size_t i = 0; i < n; i++, packed += 3 * row, from += 2 * row) {
+        memcpy(packed + row, from, 2 * row);
+        if (p->weight) {
+            memcpy(packed, from + row, row);
+            call->kernels->scale(packed + 2 * row, from + row, -1, scalars);
+        } else if (p->product == TILES_COMPLEX) {
+            call->kernels->scale(packed, from + row, -1, scalars);
         } else {
-            memcpy(packed, x, row);
-            call->kernels->add(packed, x + row, p->batch);
+            memcpy(packed, from, row);
+            call->kernels->add(packed, from + row, scalars);
         }
     }
 }
@@ -80,7 +85,7 @@ static void multiply_bin(void *context, size_t bin, int worker)
     const char *w = (const char *)call->filter->state +
                     tiles_chunk_scalars(p, call->group, bin, call->oc_first) * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
-    const struct tiles_worker scratch = tiles_layout_product_worker(p, &arena);
+    const struct tiles_worker scratch = tiles_layout_worker(p, &arena);
     for (size_t c = 0; c < p->in; c += p->chunk) {
         const size_t n = size_min(p->chunk, p->in - c);
         const struct product_prefetch prefetch = prefetch_channels(p, x, c + n);
@@ -98,32 +103,10 @@ static void multiply_bin(void *context, size_t bin, int worker)
             .add = c > 0,
             .segment = TILES.max_terms,
             .prefetch = &prefetch};
-        pack_channels(call, scratch.packed, x + c * 2 * row, n);
+        pack_rows(call, scratch.packed, x + c * 2 * row, n, p->batch);
         if (gauss) multiply_gauss(call, &product, scratch.sums);
         else product_run(&product);
     }
-}
-
-// n positions of gy of one bin, position by position: rows [im | re | -im] of output channels.
-static void pack_positions(const struct tiles_call *call, char *packed, const char *gy, size_t n,
-                           const char *zeros)
-{
-    const struct tiles *p = call->p;
-    const struct kernels *kernels = call->kernels;
-    const size_t bytes = p->grid.scalar_bytes, lanes = p->lanes, row = p->batch * bytes;
-    const size_t line = size_round_up(p->out, lanes) * bytes; // one of the three
-    const size_t step = 3 * line / TILE_LINE_BYTES;
-    for (size_t k = 0; k < p->out; k += lanes) {
-        const void *im[TILE_MAX_LANES], *re[TILE_MAX_LANES];
-        for (size_t l = 0; l < lanes; l++) {
-            re[l] = k + l < p->out ? gy + (k + l) * 2 * row : zeros;
-            im[l] = k + l < p->out ? gy + ((k + l) * 2 + 1) * row : zeros;
-        }
-        kernels->tile.gather(packed + k * bytes, step, im, n);
-        kernels->tile.gather(packed + line + k * bytes, step, re, n);
-    }
-    for (size_t i = 0; i < n; i++)
-        kernels->scale(packed + (3 * i + 2) * line, packed + 3 * i * line, -1, line / bytes);
 }
 
 // The product of a bin's conjugated gy and x over all positions of the batch: the terms are first
@@ -136,11 +119,11 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
     const char *x = call->spectra.x + bin * p->x_bin * bytes;
     const char *gy = call->spectra.gy + bin * p->gy_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
-    const struct tiles_worker scratch = tiles_layout_product_worker(p, &arena);
-    memset(scratch.zeros, 0, p->chunk * bytes);
-    for (size_t i = 0; i < p->batch; i += p->chunk) {
-        const size_t n = size_min(p->chunk, p->batch - i);
-        pack_positions(call, scratch.packed, gy + i * bytes, n, scratch.zeros);
+    const struct tiles_worker scratch = tiles_layout_worker(p, &arena);
+    const size_t positions = size_min(p->batch, p->positions - call->first);
+    for (size_t i = 0; i < positions; i += p->chunk) {
+        const size_t n = size_min(p->chunk, positions - i);
+        pack_rows(call, scratch.packed, gy + i * 2 * out * bytes, n, out);
         for (size_t part = 0; part < 2; part++)
             product_run(&(struct product){
                 .plan = call->plan,
@@ -172,12 +155,12 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
     const size_t bytes = p->grid.scalar_bytes, positions = p->positions;
-    char *factors = (char *)call->filter->state +
-                    tiles_chunk_scalars(p, call->group, bin, call->oc_first) * bytes;
+    const char *factors = (const char *)call->filter->state +
+                          tiles_chunk_scalars(p, call->group, bin, call->oc_first) * bytes;
     char *sums = call->spectra.y + bin * p->y_bin * bytes;
     const char *x = call->spectra.x + bin * p->x_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
-    char *packed = tiles_layout_product_worker(p, &arena).packed;
+    char *packed = tiles_layout_worker(p, &arena).packed;
     for (size_t c = 0; c < p->in; c += p->chunk) {
         const size_t n = size_min(p->chunk, p->in - c);
         for (size_t i = 0; i < positions; i += TILE_ROWS) {
@@ -191,7 +174,7 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
             .columns = tiles_whole_panels(p, call->oc_n),
             .terms = 2 * n,
             .a = {.at = packed, .block = CONV_CHANNELS, .pitch = CONV_CHANNELS * 2 * n},
-            .b = {.at = tiles_factors(p, factors, c, 0).re,
+            .b = {.at = factors + tiles_factor_index(p, c, 0, call->oc_n) * bytes,
                   .block = p->panel,
                   .pitch = 2 * p->in * p->panel},
             .c = tiles_sums(p, sums, 0, 0).re,
@@ -199,7 +182,7 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
             .c_pitch = 2 * positions * p->panel,
             .add = c > 0,
             .segment = transposed_segment(call),
-            .next_b = tiles_factors(p, factors, c + n, 0).re});
+            .next_b = factors + tiles_factor_index(p, c + n, 0, call->oc_n) * bytes});
     }
 }
 
@@ -207,5 +190,5 @@ void tiles_multiply(const struct tiles_call *call)
 {
     task_fn *task = call->p->weight ? multiply_weight_bin : multiply_bin;
     if (call->p->product == TILES_TRANSPOSED) task = multiply_transposed_bin;
-    thread_loop(call->plan->threads, call->p->bins, task, (void *)call);
+    thread_loop(call->threads, call->p->bins, task, (void *)call);
 }

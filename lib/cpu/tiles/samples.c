@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Tiles of samples into spectra and spectra into tiles of samples. A pair of lines of
-// tiles, of adjacent channels as a rule, is the real and the imaginary part of one transform. A
-// task is one pair, or with staged channels all pairs of these.
+// Lines of samples or taps into spectra, and spectra into lines of results or of the gradient. Two
+// lines, of adjacent channels as a rule, are the real and the imaginary part of one transform. A
+// task has a few lines. Where channels come last, it first moves the samples of all of them to rows
+// of each lane, or at last from these rows.
 #include <assert.h>
 #include <string.h>
 
@@ -10,144 +11,159 @@
 #include "geometry/samples.h"
 #include "lines.h"
 
-// Two lines of a task, and the memory of its worker.
-struct pair {
-    const struct tiles_call *call;
-    int n;
-    struct line line[2];
-    struct tiles_worker worker;
-    char *staged; // rows of the first line's channel; NULL: channels are not staged
-};
-
-// Row (d, h) of a lane of line i of a pair, in the staged rows.
-static char *staged_row(const struct pair *pair, size_t i, size_t l, size_t d, size_t h)
-{
-    const struct tiles *p = pair->call->p;
-    const size_t row = ((l * p->n[0] + d) * p->n[1] + h) * p->n[2];
-    return pair->staged + (i * tiles_staged_pitch(p) + row) * p->grid.scalar_bytes;
-}
-
-// The lines of a task: two, or with staged channels those of adjacent channels.
-struct task_lines {
-    size_t first, n;
-};
-
-static struct task_lines task_lines(const struct tiles_array *array, size_t task)
-{
-    const size_t staged = tiles_staged(array->call->p);
-    const size_t lines = tiles_line_count(array);
-    if (!staged) return (struct task_lines){2 * task, size_min(2, lines - 2 * task)};
-    const size_t blocks = ceil_div(array->n, staged), channel = task % blocks * staged;
-    return (struct task_lines){task / blocks * array->n + channel,
-                               size_min(staged, array->n - channel)};
-}
-
-static size_t task_count(const struct tiles_array *array)
-{
-    const struct tiles *p = array->call->p;
-    const size_t staged = tiles_staged(p);
-    return staged ? p->batch / p->lanes * ceil_div(array->n, staged)
-                  : ceil_div(tiles_line_count(array), 2);
-}
-
-// Lines i and i + 1 of a task, if it has both.
-static void open_pair(const struct tiles_array *array, const struct task_lines *lines, size_t i,
-                      int worker, struct pair *ret)
-{
-    const struct tiles_call *call = array->call;
-    const struct tiles *p = call->p;
-    struct arena arena = tiles_worker_arena(call, worker);
-    ret->call = call;
-    ret->n = lines->n - i > 1 ? 2 : 1;
-    ret->worker = tiles_layout_worker(p, &arena);
-    assert(arena.used <= call->worker_bytes);
-    const size_t bytes = tiles_staged_pitch(p) * p->grid.scalar_bytes; // of a channel
-    ret->staged = tiles_staged(p) ? ret->worker.staged + i * bytes : NULL;
-    for (int k = 0; k < ret->n; k++)
-        tiles_open_line(array, lines->first + i + (size_t)k, &ret->line[k]);
-}
-
-// Moves rows of all lanes of adjacent channels, of which the pair's first line is the first, to
-// the staged rows or back, if there are any. What is outside a lane's range is not moved.
-static void move_staged(const struct pair *pair, size_t channels, bool store)
-{
-    const struct tiles *p = pair->call->p;
-    const struct line *line = &pair->line[0];
-    const size_t bytes = p->grid.scalar_bytes, pitch = tiles_staged_pitch(p);
-    const size_t step = line->step[2] * line->position;
-    const size_t next = line->step[1] * line->size[2] * line->position * bytes; // row
-    for (size_t l = 0; pair->staged && l < p->lanes; l++) {
-        const struct tile_range *range = line->range[l];
-        if (range[2].begin >= size_min(range[2].end, p->n[2])) continue;
-        const size_t n = size_min(range[2].end, p->n[2]) - range[2].begin;
-        for (size_t d = range[0].begin; d < range[0].end && d < p->n[0]; d++)
-            for (size_t h = range[1].begin; h < range[1].end && h < p->n[1]; h++) {
-                const ptrdiff_t at = row_at(line, l, d, h) + line->at[l][2] +
-                                     (ptrdiff_t)(line->step[2] * range[2].begin);
-                char *array = line->plane[l] + (size_t)at * line->position * bytes;
-                char *staged = staged_row(pair, 0, l, d, h) + range[2].begin * bytes;
-                if (h + 1 < size_min(range[1].end, p->n[1]))
-                    samples_prefetch(array + next, step * bytes, n, store);
-                if (store) pair->call->kernels->transpose(array, step, staged, pitch, channels, n);
-                else pair->call->kernels->transpose(staged, pitch, array, step, n, channels);
-            }
-    }
-}
-
-// Samples of the run that begins at lane l, from a row at `base` on, to the rows of
-// its lanes. What is outside the row is not written: it is clipped.
-static void gather_run(const struct pair *pair, const struct line *line, size_t l, ptrdiff_t base,
-                       size_t n)
-{
-    const struct tiles *p = pair->call->p;
-    const size_t bytes = p->grid.scalar_bytes, step = line->step[2];
-    const struct inside in = samples_inside(line->size[2], line->at[l][2], step, n);
-    const ptrdiff_t first = base + line->at[l][2] + (ptrdiff_t)(in.begin * step);
-    char *rows = pair->worker.rows + ((l + 1) * p->n[2] + in.begin) * bytes;
-    const char *from = line->plane[l] + (size_t)first * line->position * bytes;
-    if (line->run[l].n == 1) samples_copy(rows, 1, from, step * line->position, in.count, bytes);
-    else if (line->run[l].n)
-        pair->call->kernels->transpose(rows, line->run[l].pace * p->n[2], from,
-                                       step * line->position, in.count, line->run[l].n);
-}
-
-// Row (d, h) of line i of a pair into z: n samples of every lane.
-static void gather_row(const struct pair *pair, int i, char *z, size_t d, size_t h, size_t n)
-{
-    const struct line *line = &pair->line[i];
-    const struct tiles *p = pair->call->p;
-    const size_t bytes = p->grid.scalar_bytes, row = p->n[2] * bytes;
-    const ptrdiff_t plane = (ptrdiff_t)(line->size[0] * line->size[1] * line->size[2]);
-    char *rows = pair->worker.rows;
-    const void *from[TILE_MAX_LANES];
-    for (size_t l = 0; l < p->lanes; l++) {
-        const struct tile_range *range = line->range[l];
-        from[l] = rows; // zeros
-        if (!in_range(&range[0], d) || !in_range(&range[1], h) || range[2].begin >= range[2].end)
-            continue;
-        if (pair->staged) {
-            from[l] = staged_row(pair, (size_t)i, l, d, h);
-            continue;
-        }
-        const ptrdiff_t base = row_at(line, l, d, h), first = base + line->at[l][2];
-        if (line->step[2] * line->position == 1 && first >= 0 && first + (ptrdiff_t)n <= plane) {
-            from[l] = line->plane[l] + (size_t)first * bytes;
-            continue;
-        }
-        char *copy = rows + (l + 1) * row;
-        from[l] = copy;
-        if (is_spread(line)) gather_run(pair, line, l, base, n);
-        else
-            samples_window(copy, line->plane[l] + (size_t)base * bytes, line->size[2],
-                           line->at[l][2], 1, n, bytes);
-    }
-    pair->call->kernels->tile.gather(z, 2, from, n);
-}
-
-// Limits of the lanes' rows as lines of reals, for clipping.
+// The columns in which the samples of lanes begin and end, as lines of reals.
 struct limits {
     _Alignas(TILE_LINE_BYTES) char begin[TILE_LINE_BYTES], end[TILE_LINE_BYTES];
 };
+
+struct task {
+    const struct tiles_array *array;
+    size_t first, lines;
+    struct tiles_worker worker;
+    char *spectra; // of two lines of taps
+    // Two of the lines, from line `at` of the task on: their number, samples and spectra; of inputs
+    // the limits of their samples, of results their bias and activation.
+    size_t at, n;
+    struct line line[2];
+    struct tile_spectrum spectrum[2];
+    struct limits limits[2];
+    struct conv_finish finish[2];
+    _Alignas(TILE_LINE_BYTES) char bias[2][TILE_LINE_BYTES];
+};
+
+static size_t row_bytes(const struct tiles *p)
+{
+    return p->n[2] * p->grid.scalar_bytes;
+}
+
+static bool is_staged(const struct tiles_array *array)
+{
+    return tiles_staged(array->call->p) && !array->taps;
+}
+
+// Row (d, h) of a lane of the task in its staged rows.
+static char *staged_row(const struct task *task, size_t lane, size_t d, size_t h)
+{
+    const struct tiles *p = task->array->call->p;
+    return task->worker.staged + lane * tiles_lane_pitch(p) * p->grid.scalar_bytes +
+           (d * p->n[1] + h) * row_bytes(p);
+}
+
+static void open_task(const struct tiles_array *array, size_t index, int worker, struct task *ret)
+{
+    const struct tiles_call *call = array->call;
+    struct arena arena = tiles_worker_arena(call, worker);
+    ret->array = array;
+    ret->first = index * array->lines;
+    ret->lines = size_min(array->lines, tiles_line_count(array) - ret->first);
+    ret->worker = tiles_layout_worker(call->p, &arena);
+    ret->spectra = arena.base + arena.used;
+    assert(arena.used <= call->worker_bytes);
+}
+
+// The lines from line `at` of a task on.
+static void open_pair(struct task *task, size_t at)
+{
+    task->at = at;
+    task->n = size_min(2, task->lines - at);
+    task->spectrum[1].re = NULL;
+    for (size_t i = 0; i < task->n; i++) {
+        tiles_open_line(task->array, task->first + at + i, &task->line[i]);
+        task->spectrum[i] = tiles_line_spectrum(task->array, task->first + at + i);
+    }
+}
+
+// Moves the samples of n channels at one position to the staged rows or back: the first one is lane
+// l of a line, and they are lane `lane` of the task and each `step` lanes after it. What is outside
+// their range is not moved.
+static void move_channels(const struct task *task, const struct line *line, size_t lane,
+                          size_t step, size_t n, bool store)
+{
+    const struct tiles *p = task->array->call->p;
+    const struct kernels *kernels = task->array->call->kernels;
+    const size_t l = lane % p->lanes, bytes = p->grid.scalar_bytes;
+    const size_t pitch = step * tiles_lane_pitch(p);
+    const size_t apart = (size_t)line->step[2] * line->position;
+    const size_t next = (size_t)line->step[1] * line->size[2] * line->position * bytes; // row
+    const struct tile_range *range = line->range[l];
+    const size_t end[3] = {size_min(range[0].end, p->n[0]), size_min(range[1].end, p->n[1]),
+                           size_min(range[2].end, p->n[2])};
+    if (range[2].begin >= end[2]) return;
+    const size_t count = end[2] - range[2].begin;
+    for (size_t d = range[0].begin; d < end[0]; d++)
+        for (size_t h = range[1].begin; h < end[1]; h++) {
+            const size_t at = (size_t)element_at(line, l, d, h, range[2].begin);
+            char *array = line->plane[l] + at * line->position * bytes;
+            char *staged = staged_row(task, lane, d, h) + range[2].begin * bytes;
+            if (h + 1 < end[1]) samples_prefetch(array + next, apart * bytes, count, store);
+            if (store) kernels->transpose(array, apart, staged, pitch, n, count);
+            else kernels->transpose(staged, pitch, array, apart, count, n);
+        }
+}
+
+// Moves the samples of all lanes of a task.
+static void move_staged(const struct task *task, bool store)
+{
+    const struct tiles_array *array = task->array;
+    const size_t lanes = array->call->p->lanes, all = task->lines * lanes;
+    const size_t branches = tiles_branches(array);
+    struct lane lane = tiles_lane(array, task->first * lanes);
+    size_t open = SIZE_MAX;
+    struct line line;
+    for (size_t i = 0; i < all; i++, tiles_next_lane(array, &lane)) {
+        const size_t step = lane.rows * branches; // to the next channel at this position
+        const bool moved = i >= step && lane.channel >= branches;
+        if (moved || lane.channel >= array->n || lane.position >= array->valid) continue;
+        if (open != i / lanes) tiles_open_line(array, task->first + i / lanes, &line);
+        open = i / lanes;
+        const size_t channels = ceil_div(array->n - lane.channel, branches);
+        move_channels(task, &line, i, step, size_min(channels, ceil_div(all - i, step)), store);
+    }
+}
+
+// Reads n elements of a row of lane l, of which element 0 is at `from`, as far as they exist.
+static void read_row(const struct line *line, size_t l, const char *from, char *row, size_t n,
+                     size_t bytes)
+{
+    const struct tile_range in = {line->range[l][2].begin, size_min(line->range[l][2].end, n)};
+    const ptrdiff_t step = line->step[2] * (ptrdiff_t)line->position * (ptrdiff_t)bytes;
+    if (in.begin >= in.end) return;
+    const size_t count = in.end - in.begin;
+    from += step * (ptrdiff_t)in.begin;
+    row += in.begin * bytes;
+    if (step > 0) samples_copy(row, 1, from, (size_t)step / bytes, count, bytes);
+    else
+        samples_reverse(row, 1, from + step * (ptrdiff_t)(count - 1), (size_t)-step / bytes, count,
+                        bytes);
+}
+
+// Row (d, h) of line i of a pair into z: n samples of every lane.
+static void gather_row(const struct task *task, size_t i, char *z, size_t d, size_t h, size_t n)
+{
+    const struct line *line = &task->line[i];
+    const struct tiles *p = task->array->call->p;
+    const size_t bytes = p->grid.scalar_bytes;
+    const ptrdiff_t plane = (ptrdiff_t)(line->size[0] * line->size[1] * line->size[2]);
+    const void *from[TILE_MAX_LANES];
+    for (size_t l = 0; l < p->lanes; l++) {
+        const struct tile_range *range = line->range[l];
+        from[l] = task->worker.rows; // zeros
+        if (!in_range(&range[0], d) || !in_range(&range[1], h) || range[2].begin >= range[2].end)
+            continue;
+        const ptrdiff_t first = element_at(line, l, d, h, 0);
+        const char *sample = line->plane[l] + first * (ptrdiff_t)(line->position * bytes);
+        if (is_staged(task->array)) {
+            from[l] = staged_row(task, (task->at + i) * p->lanes + l, d, h);
+        } else if (!is_spread(line) && first >= 0 && first + (ptrdiff_t)n <= plane) {
+            from[l] = sample;
+        } else {
+            char *row = task->worker.rows + (l + 1) * row_bytes(p);
+            read_row(line, l, sample, row, n, bytes);
+            from[l] = row;
+        }
+    }
+    task->array->call->kernels->tile.gather(z, 2, from, n);
+}
 
 static struct limits limits_of(const struct tiles *p, const struct line *line)
 {
@@ -169,184 +185,152 @@ static void clip_row(const struct kernels *kernels, const struct line *line,
     kernels->tile.clip(z, 2, limits->begin, limits->end, end, n);
 }
 
-// The samples of a pair, rows transformed.
-static void load_rows(const struct pair *pair, bool outputs)
+// The rows of a pair, `columns` samples of each, transformed; returns the peak of its samples.
+static uint64_t load_rows(struct task *task, size_t columns)
 {
-    const struct tiles *p = pair->call->p;
-    const struct kernels *kernels = pair->call->kernels;
-    const struct tile_axis *axis = &p->grid.axis[2];
-    const size_t columns = size_min(outputs ? axis->tile : axis->extent, p->n[2]);
+    const struct tiles_call *call = task->array->call;
+    const struct tiles *p = call->p;
+    const struct line *line = task->line;
     uint64_t peak = 0;
-    struct limits limits[2];
-    for (int i = 0; i < pair->n; i++) limits[i] = limits_of(p, &pair->line[i]);
+    for (size_t i = 0; i < task->n; i++) task->limits[i] = limits_of(p, &line[i]);
     for (size_t d = 0; d < p->n[0]; d++)
         for (size_t h = 0; h < p->n[1]; h++) {
-            char *row = tiles_row(p, pair->worker.z, d, h);
+            char *row = tiles_row(p, task->worker.z, d, h);
             bool any = false;
-            for (int i = 0; i < pair->n; i++)
-                any = any ||
-                      (in_range(&pair->line[i].any[0], d) && in_range(&pair->line[i].any[1], h));
-            const size_t kept = any && pair->n == 2 ? columns : 0;
+            for (size_t i = 0; i < task->n; i++)
+                any = any || (in_range(&line[i].any[0], d) && in_range(&line[i].any[1], h));
+            const size_t kept = any && task->n == 2 ? columns : 0;
             memset(row + kept * 2 * TILE_LINE_BYTES, 0, (p->n[2] - kept) * 2 * TILE_LINE_BYTES);
             if (!any) continue;
-            for (int i = 0; i < pair->n; i++) {
+            for (size_t i = 0; i < task->n; i++) {
                 char *z = row + i * TILE_LINE_BYTES;
-                gather_row(pair, i, z, d, h, columns);
-                clip_row(kernels, &pair->line[i], &limits[i], z, columns);
+                gather_row(task, i, z, d, h, columns);
+                clip_row(call->kernels, &line[i], &task->limits[i], z, columns);
             }
-            if (pair->call->peak) {
-                const uint64_t of_row = kernels->peak(row, columns * 2 * p->lanes);
+            if (call->peak) {
+                const uint64_t of_row = call->kernels->peak(row, columns * 2 * p->lanes);
                 peak = of_row > peak ? of_row : peak;
             }
-            tiles_transform_row(&p->tables, kernels->tile.forward, row);
+            tiles_transform_row(&p->tables, call->kernels->tile.forward, row);
         }
-    if (peak) operands_raise_peak(pair->call->peak, peak);
+    return peak;
 }
 
-static void load_pair(const struct tiles_array *array, size_t line, struct pair *pair)
-{
-    const struct tiles_call *call = array->call;
-    const struct tiles *p = call->p;
-    struct tile_spectrum to[2] = {{0}};
-    for (int i = 0; i < pair->n; i++) to[i] = tiles_line_spectrum(array, line + (size_t)i);
-    memset(pair->worker.rows, 0, p->n[2] * p->grid.scalar_bytes);
-    load_rows(pair, array->outputs);
-    tiles_transform_columns(&p->tables, call->kernels, pair->worker.z);
-    call->kernels->tile.split(&to[0], &to[1], pair->worker.z, p->tables.pair, p->bins);
-}
-
-// One task: a pair of lines, or with staged channels all pairs of some adjacent ones.
-static void load_lines(void *context, size_t task, int worker)
+static void load_lines(void *context, size_t index, int worker)
 {
     const struct tiles_array *array = context;
-    const struct task_lines lines = task_lines(array, task);
-    struct pair pair;
-    for (size_t i = 0; i < lines.n; i += 2) {
-        open_pair(array, &lines, i, worker, &pair);
-        if (i == 0) move_staged(&pair, lines.n, false);
-        load_pair(array, lines.first + i, &pair);
-    }
-}
-
-void tiles_load(const struct tiles_call *call, bool gy)
-{
+    const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
-    const enum tiles_order order = gy ? TILES_CHANNELS : TILES_INTERLEAVED;
-    struct tiles_array array = {.call = call,
-                                .data = gy ? call->gy : call->x,
-                                .spectra = gy ? call->spectra.gy : call->spectra.x,
-                                .bin = gy ? p->gy_bin : p->x_bin,
-                                .outputs = gy,
-                                .channels = gy ? p->out : p->in,
-                                .order = p->product == TILES_TRANSPOSED ? order : TILES_POSITIONS};
-    array.n = array.channels;
-    array.strides =
-        shape_strides(&call->plan->shape, gy || call->plan->direction == PARTITA_BACKWARD_DATA);
-    thread_loop(call->plan->threads, task_count(&array), load_lines, &array);
+    const struct tile_axis *axis = &p->grid.axis[2];
+    size_t columns = array->outputs ? axis->tile : axis->extent;
+    if (array->taps) columns = axis->taps;
+    struct task task;
+    open_task(array, index, worker, &task);
+    memset(task.worker.rows, 0, row_bytes(p));
+    if (is_staged(array)) move_staged(&task, false);
+    for (size_t at = 0; at < task.lines; at += 2) {
+        open_pair(&task, at);
+        for (size_t i = 0; i < task.n && array->taps; i++)
+            task.spectrum[i] = (struct tile_spectrum){task.spectra + 2 * i * TILE_LINE_BYTES,
+                                                      4 * p->lanes, p->lanes};
+        const uint64_t peak = load_rows(&task, size_min(columns, p->n[2]));
+        if (peak) operands_raise_peak(call->peak, peak);
+        tiles_transform_columns(&p->tables, call->kernels, task.worker.z);
+        call->kernels->tile.split(&task.spectrum[0], &task.spectrum[1], task.worker.z,
+                                  p->tables.pair, p->bins);
+        if (array->taps) tiles_store_factors(array, task.first + at, task.n, task.spectra);
+    }
 }
 
 // Row (d, h) of line i of a pair to where it belongs.
-static void scatter_row(const struct pair *pair, int i, const char *z, size_t d, size_t h,
-                        const struct conv_finish *finish)
+static void scatter_row(const struct task *task, size_t i, const char *z, size_t d, size_t h)
 {
-    const struct line *line = &pair->line[i];
-    const struct tiles *p = pair->call->p;
-    const struct kernels *kernels = pair->call->kernels;
+    const struct line *line = &task->line[i];
+    const struct tiles *p = task->array->call->p;
     const size_t bytes = p->grid.scalar_bytes, n = p->grid.axis[2].tile;
-    const bool spread = is_spread(line) && !pair->staged;
+    const bool staged = is_staged(task->array), spread = !staged && is_spread(line);
     struct tile_rows to = {{0}, {0}, {0}};
+    char *sample[TILE_MAX_LANES];
     for (size_t l = 0; l < p->lanes; l++) {
         const struct tile_range *range = line->range[l];
         if (!in_range(&range[0], d) || !in_range(&range[1], h)) continue;
-        const ptrdiff_t first = row_at(line, l, d, h) + line->at[l][2];
-        to.row[l] =
-            spread ? pair->worker.rows + l * n * bytes : line->plane[l] + first * (ptrdiff_t)bytes;
-        if (pair->staged) to.row[l] = staged_row(pair, (size_t)i, l, d, h);
+        sample[l] =
+            line->plane[l] + element_at(line, l, d, h, 0) * (ptrdiff_t)(line->position * bytes);
+        to.row[l] = spread ? task->worker.rows + l * n * bytes : sample[l];
+        if (staged) to.row[l] = staged_row(task, (task->at + i) * p->lanes + l, d, h);
         to.begin[l] = range[2].begin;
         to.end[l] = range[2].end;
     }
-    kernels->tile.scatter(&to, z, 2, n, finish);
+    task->array->call->kernels->tile.scatter(&to, z, 2, n, &task->finish[i]);
     for (size_t l = 0; l < p->lanes && spread; l++) {
-        if (!line->run[l].n || to.begin[l] >= to.end[l]) continue;
-        const ptrdiff_t first =
-            row_at(line, l, d, h) + line->at[l][2] + (ptrdiff_t)(line->step[2] * to.begin[l]);
-        char *y = line->plane[l] + (size_t)first * line->position * bytes;
-        const char *row = (const char *)to.row[l] + to.begin[l] * bytes;
-        const size_t step = line->step[2] * line->position, count = to.end[l] - to.begin[l];
-        if (line->run[l].n == 1) samples_copy(y, step, row, 1, count, bytes);
-        else kernels->transpose(y, step, row, line->run[l].pace * n, line->run[l].n, count);
+        const size_t begin = to.begin[l], step = (size_t)line->step[2] * line->position;
+        if (begin < to.end[l])
+            samples_copy(sample[l] + begin * step * bytes, step,
+                         (const char *)to.row[l] + begin * bytes, 1, to.end[l] - begin, bytes);
     }
 }
 
 // Bias and activation of forward, lane by lane.
-static struct conv_finish line_finish(const struct tiles_array *array, size_t line,
-                                      char bias[TILE_LINE_BYTES])
+static void find_finish(struct task *task, size_t i)
 {
+    const struct tiles_array *array = task->array;
     const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
     const size_t bytes = p->grid.scalar_bytes;
-    struct conv_finish finish = filter_finish(call->filter, 0);
-    const char *from = finish.bias;
-    for (size_t l = 0; from && l < p->lanes; l++) {
-        const size_t channel = size_min(tiles_lane(array, line, l).channel, array->n - 1);
-        memcpy(bias + l * bytes, from + (call->group * p->out + array->first + channel) * bytes,
-               bytes);
+    struct lane lane = tiles_lane(array, (task->first + task->at + i) * p->lanes);
+    task->finish[i] = filter_finish(call->filter, 0);
+    const char *bias = task->finish[i].bias;
+    if (!bias) return;
+    task->finish[i].bias = task->bias[i];
+    for (size_t l = 0; l < p->lanes; l++, tiles_next_lane(array, &lane)) {
+        const size_t channel = array->first + size_min(lane.channel, array->n - 1);
+        memcpy(task->bias[i] + l * bytes, bias + (call->group * p->out + channel) * bytes, bytes);
     }
-    if (from) finish.bias = bias;
-    return finish;
 }
 
-static void store_pair(const struct tiles_array *array, size_t first, struct pair *pair)
-{
-    const struct tiles_call *call = array->call;
-    const struct tiles *p = call->p;
-    const struct kernels *kernels = call->kernels;
-    struct tile_spectrum from[2] = {{0}};
-    struct conv_finish finish[2] = {{0}};
-    _Alignas(TILE_LINE_BYTES) char bias[2][TILE_LINE_BYTES];
-    for (int i = 0; i < 2 && i < pair->n; i++) {
-        const size_t line = first + (size_t)i;
-        from[i] = tiles_line_spectrum(array, line);
-        finish[i] = line_finish(array, line, bias[i]);
-    }
-    kernels->tile.join(pair->worker.z, p->tables.pair, p->bins, &from[0], &from[1],
-                       0.25 / (double)(p->n[0] * p->n[1] * p->n[2]));
-    tiles_transform_columns_inverse(&p->tables, kernels, pair->worker.z);
-    for (size_t d = 0; d < p->grid.axis[0].tile; d++)
-        for (size_t h = 0; h < p->grid.axis[1].tile; h++) {
-            char *row = tiles_row(p, pair->worker.z, d, h);
-            tiles_transform_row(&p->tables, kernels->tile.inverse, row);
-            for (int i = 0; i < pair->n; i++)
-                scatter_row(pair, i, row + i * TILE_LINE_BYTES, d, h, &finish[i]);
-        }
-}
-
-static void store_lines(void *context, size_t task, int worker)
+static void store_lines(void *context, size_t index, int worker)
 {
     const struct tiles_array *array = context;
-    const struct task_lines lines = task_lines(array, task);
-    struct pair pair;
-    for (size_t i = 0; i < lines.n; i += 2) {
-        open_pair(array, &lines, i, worker, &pair);
-        store_pair(array, lines.first + i, &pair);
+    const struct tiles_call *call = array->call;
+    const struct tiles *p = call->p;
+    const struct tile_axis *axis = p->grid.axis;
+    const size_t rows[2] = {array->taps ? axis[0].taps : axis[0].tile,
+                            array->taps ? axis[1].taps : axis[1].tile};
+    struct task task;
+    open_task(array, index, worker, &task);
+    char *z = task.worker.z;
+    for (size_t at = 0; at < task.lines; at += 2) {
+        open_pair(&task, at);
+        for (size_t i = 0; i < task.n && !array->taps; i++) find_finish(&task, i);
+        call->kernels->tile.join(z, p->tables.pair, p->bins, &task.spectrum[0], &task.spectrum[1],
+                                 tiles_scale(p));
+        tiles_transform_columns_inverse(&p->tables, call->kernels, z);
+        for (size_t d = 0; d < rows[0]; d++)
+            for (size_t h = 0; h < rows[1]; h++) {
+                char *row = tiles_row(p, z, d, h);
+                tiles_transform_row(&p->tables, call->kernels->tile.inverse, row);
+                for (size_t i = 0; i < task.n && !array->taps; i++)
+                    scatter_row(&task, i, row + i * TILE_LINE_BYTES, d, h);
+            }
+        for (size_t i = 0; i < task.n && array->taps; i++)
+            tiles_write_taps(call, &task.line[i], task.worker.taps, z + i * TILE_LINE_BYTES,
+                             p->tables.step);
     }
-    open_pair(array, &lines, 0, worker, &pair);
-    move_staged(&pair, lines.n, true);
+    if (is_staged(array)) move_staged(&task, true);
 }
 
-void tiles_store(const struct tiles_call *call)
+static void run_tasks(const struct tiles_call *call, enum tiles_kind kind, task_fn *task)
 {
-    const bool transposed = call->p->product == TILES_TRANSPOSED;
-    struct tiles_array array = {
-        .call = call,
-        .data = call->to,
-        .spectra = call->spectra.y,
-        .bin = call->p->y_bin,
-        .outputs = true,
-        .channels = call->p->out,
-        .first = call->oc_first,
-        .n = call->oc_n,
-        .strides = shape_strides(&call->plan->shape, call->plan->direction == PARTITA_FORWARD),
-        .order = transposed ? TILES_CHANNELS : TILES_POSITIONS};
-    thread_loop(call->plan->threads, task_count(&array), store_lines, &array);
+    struct tiles_array array = tiles_array_of(call, kind);
+    thread_loop(call->threads, ceil_div(tiles_line_count(&array), array.lines), task, &array);
+}
+
+void tiles_load(const struct tiles_call *call, enum tiles_kind kind)
+{
+    run_tasks(call, kind, load_lines);
+}
+
+void tiles_store(const struct tiles_call *call, enum tiles_kind kind)
+{
+    run_tasks(call, kind, store_lines);
 }

@@ -48,6 +48,38 @@ static void tiles_plan_explain(const struct partita_plan *plan, struct text *tex
              products[p->product]);
 }
 
+// Memory of a worker that transforms taps, with the spectra of a pair of lines.
+static size_t taps_worker_bytes(const struct tiles *p)
+{
+    return size_add(tiles_worker_bytes(p), size_mul(p->bins, 4 * (size_t)TILE_LINE_BYTES));
+}
+
+static struct filter_bytes tiles_filter_bytes(const struct partita_plan *plan)
+{
+    const struct tiles *p = plan->state;
+    return (struct filter_bytes){
+        .packed = size_mul(tiles_filter_scalars(p, p->bins), p->grid.scalar_bytes),
+        .scratch = size_mul((size_t)plan->threads, taps_worker_bytes(p))};
+}
+
+static enum partita_status tiles_filter_pack(struct partita_filter *filter, const void *taps,
+                                             const struct region *scratch)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct tiles *p = plan->state;
+    const size_t worker = taps_worker_bytes(p);
+    struct tiles_call call = {.plan = plan,
+                              .p = p,
+                              .kernels = plan->kernels,
+                              .x = taps,
+                              .to = filter->state,
+                              .threads = plan_threads_in(plan, scratch, worker),
+                              .workers = scratch->data,
+                              .worker_bytes = worker};
+    for (; call.group < p->grid.groups; call.group++) tiles_load(&call, TILES_TAPS);
+    return PARTITA_OK;
+}
+
 static size_t batch_count(const struct tiles *p)
 {
     return ceil_div(p->positions, p->batch);
@@ -71,7 +103,7 @@ static void run_chunks(struct tiles_call *call)
     for (call->oc_first = 0; call->oc_first < p->out; call->oc_first += p->oc_chunk) {
         call->oc_n = size_min(p->oc_chunk, p->out - call->oc_first);
         tiles_multiply(call);
-        tiles_store(call);
+        tiles_store(call, TILES_Y);
     }
 }
 
@@ -81,8 +113,8 @@ static void run_batch(struct tiles_call *call)
     const size_t batch = call->group * batch_count(p) + call->first / p->batch;
     if (call->cached) call->spectra.x = call->cached + batch * tiles_spectra_bytes(p, p->x_bin);
     set_positions(call);
-    if (!p->weight || !call->cached) tiles_load(call, false);
-    if (p->weight) tiles_load(call, true);
+    if (!p->weight || !call->cached) tiles_load(call, TILES_X);
+    if (p->weight) tiles_load(call, TILES_GY);
     if (!p->weight) run_chunks(call);
     else if (p->product == TILES_TRANSPOSED) tiles_gradient(call);
     else tiles_multiply(call);
@@ -100,6 +132,7 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
                               .x = operands->from[0],
                               .gy = operands->from[1],
                               .to = operands->to,
+                              .threads = plan->threads,
                               .cached = operands->cached_spectra,
                               .peak = p->weight ? NULL : operands->peak,
                               .workers = (char *)workspace + plan->choice.shared,
@@ -113,7 +146,7 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
         memset(call.to, 0, shape_samples(&plan->shape, false) * plan->shape.scalar_bytes);
     for (; call.group < p->grid.groups; call.group++) {
         for (call.first = 0; call.first < p->positions; call.first += p->batch) run_batch(&call);
-        if (p->weight && p->product != TILES_TRANSPOSED) tiles_store_weight(&call);
+        if (p->weight && p->product != TILES_TRANSPOSED) tiles_store(&call, TILES_GW);
     }
     return PARTITA_OK;
 }

@@ -3,7 +3,7 @@
 // one call. The first index of arrays of spectra is the bin, so that all channels and positions of
 // a bin, which are the operands of one matrix product, are adjacent:
 //   x  [bin][in][re, im][batch]    y [bin][oc_chunk][re, im][batch]
-//   gw [bin][in][re, im][out, whole lines]
+//   gy [bin][position][re, im][out, whole lines]       gw [bin][in][re, im][out, whole lines]
 // The positions of a tile batch are tiles of all images and items, rounded up to whole lines. In
 // transposed products the lanes are output channels, in panels of a few lines, and there is one
 // batch:
@@ -51,6 +51,20 @@ struct tiles_params {
     enum tiles_product product;
 };
 
+// Memory of a worker for transposed backward weight. A pair of lines along the last axis keeps the
+// elements that are taps.
+enum { TILES_PAIRS = TILE_ROWS / 2, TILES_MAX_PAIRS = 4 * TILES_PAIRS };
+struct tiles_kept {
+    size_t step[2]; // from one plane and row to the next: odd, so that columns do not fall into one
+                    // set of the cache
+    size_t elements; // of a pair
+    size_t row;      // elements of a row of frequencies and, where it has another one, its opposite
+    // Pairs of input channels of a task. More of them read gy less often; their kept elements stay
+    // in the cache, and there are enough tasks for all threads.
+    size_t pairs;
+    size_t bytes;
+};
+
 struct tiles {
     struct tile_grid grid;
     size_t n[3]; // samples of a transform along each axis
@@ -61,16 +75,15 @@ struct tiles {
     size_t in, out;          // transformed channels of a group, branches included
     size_t lanes;            // of a line
     size_t positions, batch; // number of positions; of one batch
-    // Channels last: adjacent channels that are staged together in rows of their own, if lanes are
-    // positions; 0: channels are not staged.
-    size_t staged;
-    size_t oc_chunk;             // output channels multiplied and transformed back at once
-    size_t chunk;                // input channels, or positions of backward weight, of a product
-    size_t *offset;              // of a chunk's terms
+    size_t staged;   // channels last: lines of a task whose samples are staged; 0: they are not
+    size_t oc_chunk; // output channels multiplied and transformed back at once
+    size_t chunk;    // input channels, or positions of backward weight, of a product
+    size_t *offset;  // of a chunk's terms
     size_t x_bin, y_bin, gy_bin; // scalars from one bin to the next; y_bin may be that of gw
     size_t x_scalars;            // transposed: real parts of a bin of x, rounded up to whole lines
     size_t panel;                // transposed: output channels of a product, in whole lines
-    double load, store, taps;    // operations of a pair of transforms: of samples, results, taps
+    struct tiles_kept kept;
+    double load, store, taps; // operations of a pair of transforms: of samples, results, taps
 };
 
 // The layout of a request with these parameters, without tables and offset; false if there is none.
@@ -103,12 +116,10 @@ size_t tiles_shared_bytes(const struct tiles *p, bool cached);
 struct tiles_worker {
     char *rows, *z;      // a row of zeros and one for each lane; the elements of a pair of lines
     char *taps;          // gradient of a line: [tap][lane]
-    char *staged;        // rows [channel][lane][row of the tile], of tiles_staged channels
+    char *staged;        // rows of the lanes of tiles_staged lines
     char *packed, *sums; // the packed factors of a chunk; Gauss's third product
-    char *zeros;         // as long as a chunk, in backward weight
 };
 struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *arena);
-struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena);
 size_t tiles_worker_bytes(const struct tiles *p);
 
 // Bytes of all spectra of an array with `bin` scalars from bin to bin.
@@ -129,6 +140,7 @@ struct tiles_call {
     const struct partita_filter *filter; // NULL: backward weight
     const char *x, *gy; // the arrays that are transformed: gy only in backward weight; taps
     char *to;
+    int threads;
     size_t group;
     size_t first;           // the batch's first position
     size_t oc_first, oc_n;  // output channels
@@ -144,56 +156,21 @@ static inline struct arena tiles_worker_arena(const struct tiles_call *call, int
     return (struct arena){.base = call->workers + (size_t)worker * call->worker_bytes};
 }
 
-// tiles_load: transforms all channels and positions of a batch of x or gy.
-// tiles_store: inverse transforms into the outputs of a batch and chunk of output channels.
-void tiles_load(const struct tiles_call *call, bool gy);
-void tiles_store(const struct tiles_call *call);
+// The arrays of a call. Of batches: samples that are loaded, of inputs and of gy, and y, of which a
+// chunk of output channels is stored. Of groups: taps, which are packed, and their gradient.
+enum tiles_kind { TILES_X, TILES_GY, TILES_Y, TILES_TAPS, TILES_GW };
+
+// tiles_load: transforms all channels and positions of x, gy or taps. tiles_store: inverse
+// transforms into y or gw.
+void tiles_load(const struct tiles_call *call, enum tiles_kind kind);
+void tiles_store(const struct tiles_call *call, enum tiles_kind kind);
 
 // Computes y from x and the filter, for a chunk of output channels; or gw from x and gy, added to
 // its contents unless the batch is the first.
 void tiles_multiply(const struct tiles_call *call);
 
-// The functions of struct engine: transforming taps. tiles_store_weight: writes gw from its
-// spectra.
-struct filter_bytes tiles_filter_bytes(const struct partita_plan *plan);
-enum partita_status tiles_filter_pack(struct partita_filter *filter, const void *taps,
-                                      const struct region *scratch);
-void tiles_store_weight(const struct tiles_call *call);
-
 // Transposed backward weight: gw from the spectra of x and gy, without their sums in memory.
 void tiles_gradient(const struct tiles_call *call);
-
-// Memory of a worker for it (layout.c). A pair of lines along the last axis keeps the elements that
-// are taps.
-enum { TILES_PAIRS = TILE_ROWS / 2, TILES_MAX_PAIRS = 4 * TILES_PAIRS };
-struct tiles_kept {
-    size_t step[2]; // from one plane and row to the next: odd, so that columns do not fall into one
-                    // set of the cache
-    size_t elements; // of a pair
-    size_t row;      // elements of a row of frequencies and, where it has another one, its opposite
-    // Pairs of input channels of a task. More of them read gy less often; their kept elements stay
-    // in the cache, and there are enough tasks for all threads.
-    size_t pairs;
-    size_t bytes;
-};
-struct tiles_kept tiles_kept(const struct tiles *p);
-
-// The taps of a line of output channels for one input channel and branch.
-struct tap_line {
-    const struct tiles *p;
-    size_t group, in, first, n; // output channels first .. first+n-1
-    bool in_order;              // samples of a row are in order in the caller's array
-    // Without branches every tap exists, so many from the first of its lane, and lanes are `lane`
-    // apart; modulo the range of indices.
-    bool regular;
-    size_t begin, lane, step[3];
-};
-
-// tiles_tap_line: of output channels from `out` on. tiles_write_taps: writes a line's gradient to
-// gw; its elements are at z, rows and planes of them `step` elements apart; `staged` is scratch.
-struct tap_line tiles_tap_line(const struct tiles *p, size_t group, size_t in, size_t out);
-void tiles_write_taps(const struct tap_line *line, const struct tiles_call *call, char *staged,
-                      const char *z, const size_t step[2]);
 
 // Transforms of pairs of lines of tiles along all axes. Forward: row after row along the last axis,
 // then all columns at once; inverse: all columns, then the rows that are needed.
@@ -204,15 +181,29 @@ void tiles_transform_columns(const struct tile_tables *tables, const struct kern
 void tiles_transform_columns_inverse(const struct tile_tables *tables,
                                      const struct kernels *kernels, char *z);
 
-static inline size_t tiles_staged(const struct tiles *p)
+// The factor of an inverse transform.
+static inline double tiles_scale(const struct tiles *p)
 {
-    return p->product == TILES_TRANSPOSED ? 0 : p->staged;
+    return 0.25 / (double)(p->n[0] * p->n[1] * p->n[2]);
 }
 
-// Scalars from the staged rows of one channel to those of the next, an odd number of lines.
-static inline size_t tiles_staged_pitch(const struct tiles *p)
+// Lines whose samples are staged together, at least as many as passes over them read whole lines.
+static inline size_t tiles_staged(const struct tiles *p)
 {
-    return size_mul(size_mul(p->n[0], p->n[1]) * p->n[2] | 1, p->lanes);
+    return p->product == TILES_TRANSPOSED ? size_min(p->staged, TILES.min_staged) : p->staged;
+}
+
+// Scalars rounded up to an odd number of lines, so that multiples do not fall into one set of the
+// cache.
+static inline size_t tiles_odd_lines(const struct tiles *p, size_t scalars)
+{
+    return (ceil_div(scalars, p->lanes) | 1) * p->lanes;
+}
+
+// From the staged rows of one lane to those of the next.
+static inline size_t tiles_lane_pitch(const struct tiles *p)
+{
+    return tiles_odd_lines(p, p->n[0] * p->n[1] * p->n[2]);
 }
 
 // The address of row (d, h) of the elements of a pair of lines.
@@ -239,30 +230,14 @@ static inline struct tile_spectrum tiles_sums(const struct tiles *p, char *sums,
 }
 
 // Scalars of a bin's factors for a chunk of `out` output channels before those of input channel
-// `in` and the CONV_CHANNELS output channels of the chunk from k on, in products that are not
-// transposed.
+// `in` and the output channels of the chunk from k on: CONV_CHANNELS or, transposed, a line.
 static inline size_t tiles_factor_index(const struct tiles *p, size_t in, size_t k, size_t out)
 {
+    if (p->product == TILES_TRANSPOSED)
+        return (k / p->panel * p->in + in) * 2 * p->panel + k % p->panel;
     const size_t first = in / p->chunk * p->chunk, n = size_min(p->chunk, p->in - first);
     const size_t rows = size_min(CONV_CHANNELS, out - k);
     return (p->product == TILES_GAUSS ? 1 : 2) * (first * out + k * n + (in - first) * rows);
-}
-
-// Transposed factors of a bin: input channel `in`, output channels of the chunk from k on.
-static inline struct tile_spectrum tiles_factors(const struct tiles *p, char *factors, size_t in,
-                                                 size_t k)
-{
-    const size_t panel = p->panel, at = (k / panel * p->in + in) * 2 * panel + k % panel;
-    return (struct tile_spectrum){factors + at * p->grid.scalar_bytes, 0, panel};
-}
-
-// Transposed gy: a position, the line of output channels from k on.
-static inline struct tile_spectrum tiles_line_of_gy(const struct tiles *p, char *gy,
-                                                    size_t position, size_t k)
-{
-    const size_t bin = p->positions * 2 * p->lanes;
-    const size_t at = k / p->lanes * p->bins * bin + position * 2 * p->lanes;
-    return (struct tile_spectrum){gy + at * p->grid.scalar_bytes, bin, p->lanes};
 }
 
 #endif
