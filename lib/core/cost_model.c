@@ -49,7 +49,7 @@ static size_t last_cache(void)
 // figures are those of the layers of docs/bench with AVX-512 and AVX2.
 void work_derive(struct work *rates, enum cpu_isa isa)
 {
-    rates->row = 64 * rates->copy;
+    rates->row = 128 * rates->copy;
     rates->gather = 20 * rates->copy;
     rates->pack = 8 * rates->copy;
     rates->product = (isa == CPU_AVX2 ? 1.8 : 1) * rates->fma;
@@ -60,8 +60,8 @@ void work_derive(struct work *rates, enum cpu_isa isa)
     rates->block = 6 * rates->call;
     rates->lanes = 10 * rates->copy;
     rates->operation = 0.8 * rates->fma;
-    rates->minimal = 0.35 * rates->fma;
-    rates->minimal_copy = 0.35 * rates->copy;
+    rates->minimal = (isa == CPU_AVX2 ? 0.5 : 0.35) * rates->fma;
+    rates->minimal_copy = (isa == CPU_AVX2 ? 0.5 : 0.35) * rates->copy;
 }
 
 void work_add(struct work *to, const struct work *more, double times)

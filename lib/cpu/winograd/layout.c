@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The layout of cpu/winograd: batches of tiles, splits of channels, and the memory that they take.
-// Everything is chosen by shape and workspace limit alone.
+// Everything is chosen by shape, workspace limit and the rate of a row.
 #include <assert.h>
 #include <math.h>
 
 #include "winograd.h"
-
-// Vectors of positions, with those that rectangles of three vectors leave over at their price.
-static double vectors_price(size_t vectors)
-{
-    return (double)(vectors / 3 * 3) + WINOGRAD.rest_price[vectors % 3];
-}
 
 // The price of a batch of maps, rows and columns of tiles; transposed, of eights of tiles times
 // blocks of channels. Rows of samples are copied and stored one by one.
@@ -21,8 +15,8 @@ static double batch_price(const struct winograd *p, const size_t size[3])
     const size_t tiles = size[0] * size[1] * size[2];
     const double rows = p->row_price * (double)(size[0] * size[1]);
     if (!p->transposed)
-        return rows + vectors_price(f64 ? ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(double))
-                                        : ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(float)));
+        return rows + (double)(f64 ? ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(double))
+                                   : ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(float)));
     return rows + (double)size_round_up(tiles, CONV_CHANNELS) / (double)winograd_lanes(p) *
                       (double)size_round_up(p->out, p->oc_block) / (double)p->out;
 }
@@ -93,7 +87,7 @@ struct best_batch {
 };
 
 // A lower bound of the price comes first: the batches inside, and the vectors of all tiles that are
-// left; vectors_price(n) is never less than n. The factor is for roundings.
+// left. The factor is for roundings.
 static void try_batch(const struct winograd *p, const size_t count[3], const size_t size[3],
                       struct best_batch *best)
 {
@@ -338,10 +332,11 @@ void winograd_layout(const struct request *request, const struct winograd_split 
                              .maps = size_mul(split->grid.images, split->grid.batch),
                              .k_splits = 1,
                              .oc_block = CONV_CHANNELS};
-    const double pairs = (double)split->in * (double)split->out;
+    const struct work *rates = &request->model->costs[shape->f64].work;
+    const double vectors = 2 * rates->row / rates->fma / (double)winograd_lanes(ret);
+    const double pairs = (double)split->in * (double)split->out * (double)split->frequencies;
     const size_t rows = winograd_axis(ret, 0)->tile; // of samples in a row of tiles
-    ret->row_price = WINOGRAD.row * (double)rows * (double)(split->in + split->out) /
-                     (pairs * (double)split->frequencies);
+    ret->row_price = vectors * (double)rows * (double)(split->in + split->out) / pairs;
     if (ret->weight) choose_weight_layout(ret, request);
     else choose_layout(ret, request);
     assert(ret->positions % winograd_lanes(ret) == 0 && ret->steps > 0);

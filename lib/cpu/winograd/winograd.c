@@ -7,10 +7,8 @@
 #include "winograd.h"
 
 #include <assert.h>
-#include <math.h>
 
-// Multiply-adds of a vector in the transform of a tile, roughly: rows of half as many terms as an
-// extent.
+// Multiply-adds in the transform of a tile, roughly: rows of half as many terms as an extent.
 static double transform_products(const struct winograd_transform *t)
 {
     const double first = (double)(t->from[1] * t->to[0] * t->extent[0]) / 2;
@@ -24,100 +22,53 @@ static double transform_moves(const struct winograd_transform *t)
     return (double)(t->from[0] * t->from[1] + t->to[0] * t->from[1] + t->to[0] * t->to[1]);
 }
 
-// Seconds of transforming a vector of tiles of one channel.
-static double transform_seconds(const struct winograd *p, const struct cost_rates *costs,
-                                enum winograd_operand operand)
+// Adds the transforms of so many tiles of a channel.
+static void count_transforms(const struct winograd *p, enum winograd_operand operand, double tiles,
+                             struct work *work)
 {
     const struct winograd_transform t = winograd_transform_of(p, NULL, operand);
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const bool outputs = operand == WINOGRAD_OUTPUT;
-    // Vectors of tiles are deinterleaved by so many shuffles each; maps in lanes are transposed.
-    // Samples that are not adjacent, or whose channels are, go through a window.
-    static const double shuffles[WINOGRAD_EXTENT] = {0, 0, 1, 2, 2, 4, 3, 6};
     const size_t step = outputs ? along->out.step : along->in.step;
-    const double window = step > 1 ? WINOGRAD.window : 0;
-    double sample = 2 * costs->work.copy;
-    if (!p->map_lanes)
-        sample +=
-            (p->strides[outputs].position > 1 ? WINOGRAD.window_last : window) * costs->work.copy +
-            shuffles[along->tile] * costs->work.fma;
+    double products = transform_products(&t), moves = transform_moves(&t);
     double samples = (double)(down->tile * (outputs ? along->tile : along->extent));
-    double work = transform_products(&t) * costs->work.fma + transform_moves(&t) * costs->work.copy;
     if (!outputs && !p->map_lanes) {
         // Rows that tiles share are transformed once, from a copy.
         const double shared = (double)((down->extent - down->tile) * along->extent);
-        work -= shared * ((double)along->extent / 2 * costs->work.fma + 2 * costs->work.copy);
+        products -= shared * (double)along->extent / 2;
+        moves -= 2 * shared;
         samples = (double)(down->tile * along->tile);
     }
-    if (down->extent * along->extent > 36) work *= WINOGRAD.spill;
-    const double few = 1 - (double)p->out / (double)WINOGRAD.few_outputs;
-    const double alone = outputs || p->weight ? 0 : WINOGRAD.alone * fmax(0, few);
-    return WINOGRAD.transform * (1 + alone) * (work + samples * sample);
+    // Moves overlap with products, but not those of more values than there are registers, nor those
+    // of inputs for a few outputs.
+    enum { REGISTERS = 36, MIN_OUTPUTS = 16 };
+    const bool alone = down->extent * along->extent > REGISTERS ||
+                       (!outputs && !p->weight && p->out < MIN_OUTPUTS);
+    *(alone ? &work->fma : &work->minimal) += tiles * products;
+    *(alone ? &work->copy : &work->minimal_copy) += tiles * moves;
+    work->minimal_copy += tiles * 2 * samples;
+    // Samples that are not adjacent, or whose channels are, go through a window.
+    if (p->strides[outputs].position > 1 && !p->map_lanes) work->copy += tiles * 4 * samples;
+    else if (step > 1 && !p->map_lanes) work->gather += tiles * samples;
 }
 
-// Products of backward weight have whole blocks of output channels, and whole vectors of input
-// channels, of which fewer than a strip are slower: how much more they cost.
-static double weight_price(const struct winograd *p, enum cpu_isa isa)
+// Backward weight: sums are read and written for every batch, those of a group from where they are,
+// and transformed once.
+static void count_tap_sums(const struct winograd *p, const struct cost_model *model, double pairs,
+                           double batches, struct work *work)
 {
-    const size_t vectors = ceil_div(p->in, winograd_lanes(p)),
-                 left = vectors % WINOGRAD.strip_vectors;
-    const double price =
-        (double)(vectors - left) + (isa == CPU_AVX2 ? (double)left : WINOGRAD.strip_price[left]);
-    return price * (double)winograd_lanes(p) / (double)p->in *
-           (double)size_round_up(p->out, CONV_CHANNELS) / (double)p->out;
-}
-
-// Extra seconds of writing and reading one of so many scalars, if all of them exceed a core's
-// cache: half way between the caches and memory, since part of them is still in the cache.
-static double distance_seconds(const struct request *request, double scalars)
-{
-    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    const bool far =
-        scalars * (double)request->shape->scalar_bytes > (double)request->model->cache_bytes;
-    return far ? fmax(0, costs->work.copy_far - costs->work.copy) / 2 : 0;
-}
-
-// How much more products of few input channels cost, whose sums begin and end after few terms.
-static double sums_price(const struct winograd *p)
-{
-    return 1 + WINOGRAD.enter * fmax(0, 1 / (double)p->in - 1 / (double)WINOGRAD.few_terms);
-}
-
-// Seconds that backward weight takes besides: sums are read and written for every batch, those of a
-// group from where they are, and transformed once.
-static double tap_sums_seconds(const struct winograd *p, const struct request *request,
-                               double pairs, double batches)
-{
-    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    const double each =
-        costs->work.copy + distance_seconds(request, pairs / (double)p->grid.groups);
     const struct winograd_transform t = winograd_transform_of(p, NULL, WINOGRAD_TAP_SUMS);
-    const double moves = pairs / (double)p->frequencies * transform_moves(&t);
-    return (winograd_batches(p) == 1 ? 0 : pairs * batches * each) + moves * costs->work.copy;
+    const double bytes = pairs / (double)p->grid.groups * (double)p->grid.scalar_bytes;
+    if (batches > 1) work_move(work, model, pairs * batches, bytes);
+    work->copy += pairs / (double)p->frequencies * transform_moves(&t);
 }
 
-// Seconds of reading all transformed taps for each of the batches beside the products, which wait
-// for part of them: for more if tiles lie along the vectors, where one rectangle of sums prefetches
-// for all, and for most if taps come from memory. `pairs` counts pairs of channels and frequencies.
-static double tap_reads_seconds(const struct winograd *p, const struct request *request,
-                                double pairs, double batches)
+// The work of a layout for so many pairs of channels and frequencies.
+static void winograd_count_work(const struct winograd *p, const struct cost_model *model,
+                                double pairs, struct ledger *ledger)
 {
-    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    const double bytes = pairs * (double)request->shape->scalar_bytes;
-    const bool far = bytes > (double)request->model->shared_bytes / 2;
-    if (p->weight) return 0;
-    if (far) return pairs * batches * costs->work.copy_far * WINOGRAD.far_tap;
-    return pairs * batches * costs->work.copy *
-           (p->transposed ? WINOGRAD.transposed_tap : WINOGRAD.tap);
-}
-
-// Seconds of a layout for so many pairs of channels and frequencies.
-static double layout_seconds(const struct winograd *p, const struct request *request, double pairs)
-{
-    const struct shape *shape = request->shape;
-    const struct cost_rates *costs = &request->model->costs[shape->f64];
-    const double lanes = (double)winograd_lanes(p);
-    const double groups = (double)shape->groups;
+    struct work *work = &ledger->work;
+    const double scalar = (double)p->grid.scalar_bytes, groups = (double)p->grid.groups;
     const double batches = (double)(p->batches[0] * p->batches[1]) * (double)p->batches[2];
     // Transforms fill vectors map by map, or with maps.
     double tiles = (double)p->maps * (double)(p->batches[1] * p->batches[2]) *
@@ -127,27 +78,27 @@ static double layout_seconds(const struct winograd *p, const struct request *req
                 (double)(p->batch.rows * p->batch.cols);
     const double in = (double)p->in * (double)p->rounds[2];
     const double out = (double)p->out * (double)p->rounds[1];
-    const double transforms = in * transform_seconds(p, costs, WINOGRAD_INPUT) +
-                              out * transform_seconds(p, costs, WINOGRAD_OUTPUT);
+    const double moved = groups * tiles * (in + out) * (double)p->frequencies;
     const double batch = (double)(p->in + p->out) * (double)(p->frequencies * p->positions);
-    // With a map in each lane rows are not copied one by one.
     const double rows =
         (double)p->maps * (double)winograd_axis(p, 0)->tiles * (double)p->batches[2];
-    const double price = p->price - (p->map_lanes ? p->row_price * rows : 0);
-    double seconds = pairs * price * lanes * costs->work.fma *
-                     (p->weight ? weight_price(p, request->model->isa) : sums_price(p));
-    seconds += groups * tiles * transforms;
-    seconds += tap_reads_seconds(p, request, pairs, batches);
-    seconds +=
-        groups * tiles * (in + out) * (double)p->frequencies * distance_seconds(request, batch);
-    if (p->weight) seconds += tap_sums_seconds(p, request, pairs, batches);
-    return seconds + memory_seconds(request->model, shape);
-}
-
-static double split_pairs(const struct request *request, const struct winograd_split *split)
-{
-    return (double)request->shape->groups * (double)split->in * (double)split->out *
-           (double)split->frequencies;
+    work->fma = pairs * (p->price - p->row_price * rows) * (double)winograd_lanes(p);
+    if (p->weight) // whole vectors and blocks of channels
+        work->fma *= (double)winograd_vectors(p, p->in) / (double)p->in *
+                     (double)size_round_up(p->out, CONV_CHANNELS) / (double)p->out;
+    count_transforms(p, WINOGRAD_INPUT, groups * tiles * in, work);
+    count_transforms(p, WINOGRAD_OUTPUT, groups * tiles * out, work);
+    work->minimal_copy += 2 * groups * tiles * out * (double)p->frequencies; // sums are stored
+    // Rows are read or written, and transformed; with a map in each lane not one by one.
+    if (!p->map_lanes)
+        work->row =
+            2 * rows * (double)winograd_axis(p, 0)->tile * groups * (double)(p->in + p->out);
+    // Moving tiles to and from the nearest cache is part of their transforms.
+    work_move(work, model, moved, batch * scalar);
+    work->copy -= moved;
+    if (p->weight) count_tap_sums(p, model, pairs, batches, work);
+    else work_move(&ledger->reads, model, pairs * batches, pairs * scalar);
+    ledger->waits = true;
 }
 
 static void try_split(const struct request *request, const struct winograd_split *split,
@@ -157,7 +108,9 @@ static void try_split(const struct request *request, const struct winograd_split
     struct winograd layout;
     const struct winograd *p = &layout;
     winograd_layout(request, split, &layout);
-    const double pairs = split_pairs(request, split);
+    const double pairs =
+        (double)shape->groups * (double)split->in * (double)split->out * (double)split->frequencies;
+    struct ledger ledger = {.filter = {.pack = p->weight ? 0 : pairs}};
     const size_t filter = size_mul(p->filter_plane, p->frequencies);
     const size_t splits = p->weight ? (p->k_splits - 1) * split_k_bytes(shape) : 0;
     ret->applicable = true;
@@ -165,12 +118,12 @@ static void try_split(const struct request *request, const struct winograd_split
     // Channels last with a map in each lane leaves lanes beyond the batch as they are.
     ret->peaks = !p->weight && !(p->map_lanes && shape->channels_last);
     ret->hop = p->batch.maps * p->batch.rows * p->batch.cols;
-    ret->seconds = layout_seconds(p, request, pairs);
+    winograd_count_work(p, request->model, pairs, &ledger);
+    ledger_price(request, &ledger, ret);
     ret->flops = 2 * pairs * (double)p->maps * (double)p->grid.tiles;
     ret->shared = size_add(splits, p->common);
     ret->worker = p->worker;
     ret->bytes = size_add(p->worker, size_mul(filter, shape->groups * shape->scalar_bytes));
-    if (!p->weight) ret->filter_seconds = filter_seconds(request, pairs, WINOGRAD.filter_copies);
     estimate_store(ret, &split->number, sizeof split->number);
 }
 

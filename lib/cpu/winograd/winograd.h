@@ -16,10 +16,8 @@
 static const struct {
     size_t max_tiles, single_tiles, weight_tiles, min_tiles, min_tasks, min_channels;
     size_t few_channels, weight_channels, max_maps, strip_vectors, near_outputs;
-    size_t few_outputs, few_terms, taps_together, few_taps, max_map;
-    double batch_gain, map_lanes_gain, rest_price[3], row, transposed_gain;
-    double transform, spill, filter_copies, tap, transposed_tap, far_tap, window, window_last;
-    double alone, enter, strip_price[4];
+    size_t taps_together, few_taps, max_map;
+    double batch_gain, map_lanes_gain, transposed_gain;
 } WINOGRAD = {
     .max_tiles = 200, // of a batch; more leave the caches; measured
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
@@ -46,37 +44,9 @@ static const struct {
     // A batch has this many times the tiles for which reading the taps moves as much as the tiles
     // do; measured.
     .batch_gain = 3.2,
-    // Cost of the vectors that remain after rectangles of three, in vectors; measured.
-    .rest_price = {0, 1.1, 2.1},
-    // Cost of a row of samples of one channel besides its tiles', in vectors of products; measured.
-    .row = 60,
     // Transposed products also move tiles into panels and back: they are chosen if their cost is
     // below this share of the others'.
     .transposed_gain = 0.93,
-    .filter_copies = 4, // price of a scalar of a filter, in copies; measured
-    // Waiting for a transformed tap during products, in copies: with tiles along the vectors, in
-    // transposed products, and from memory in copies there; measured.
-    .tap = 2.5,
-    .transposed_tap = 1,
-    .far_tap = 0.35,
-    // Cost of transforms, relative to their multiply-adds and copies, which overlap; measured.
-    .transform = 0.35,
-    // Inputs' transforms cost up to this much more, relative, where few output channels share them:
-    // no products run beside their waits. The share ends with few_outputs; measured.
-    .alone = 1.5,
-    .few_outputs = 32,
-    // Multiply-adds of a sum that beginning and storing it costs, in forward and backward data
-    // where there are fewer terms than few_terms; measured.
-    .enter = 2,
-    .few_terms = 64,
-    // Cost in backward weight of the vectors of 64 bytes of input channels that whole strips leave
-    // over, in vectors; measured.
-    .strip_price = {0, 1.7, 2.4, 3.1},
-    // Cost of a transform of more than 36 vectors, which leave the registers, relative to others.
-    .spill = 3.7,
-    // Copies that moving a sample through a window costs, in a row and between channels; measured.
-    .window = 50,
-    .window_last = 11,
 };
 
 // Tiles that are transformed together: rows x cols tiles of each of `maps` maps. A map is one image
