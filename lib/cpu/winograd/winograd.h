@@ -24,7 +24,7 @@ static const struct {
     .single_tiles = 256,
     .weight_tiles = 128,
     .min_tiles = 112, // minimum of a batch; measured
-    // With fewer rounds threads share each, in which output channels are split, or backward weight
+    // With fewer rounds threads share each, and output channels are split; or backward weight
     // splits the batches. Minimum channels of such a split, half as many where there would be one
     // task. Chosen.
     .min_tasks = 4,
@@ -44,7 +44,7 @@ static const struct {
     // A batch has this many times the tiles for which reading the taps moves as much as the tiles
     // do; measured.
     .batch_gain = 3.2,
-    // Transposed products also move tiles into panels and back: they are chosen if their cost is
+    // Sums of transposed products are transposed back: these products are chosen if their cost is
     // below this share of the others'.
     .transposed_gain = 0.93,
 };
