@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const engines[] = {"cpu/direct",      "cpu/gemm",        "cpu/winograd",
+static const char *const engines[] = {"cpu/gemm",        "cpu/direct",      "cpu/winograd",
                                       "cpu/tiles",       "cpu/depthwise",   "cpu/overlap-save",
                                       "cpu/overlap-add", "cpu/partitioned", "cpu/blocks"};
 

@@ -10,7 +10,7 @@ extern const struct engine engine_direct, engine_gemm, engine_winograd, engine_t
     engine_depthwise, engine_overlap_save, engine_overlap_add, engine_partitioned, engine_blocks;
 
 const struct engine *const cpu_engines[] = {
-    &engine_direct,      &engine_gemm,
+    &engine_gemm,        &engine_direct,
     &engine_winograd,    &engine_tiles,
     &engine_depthwise,   &engine_overlap_save,
     &engine_overlap_add, &engine_partitioned,

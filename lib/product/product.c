@@ -3,6 +3,8 @@
 
 #include "base/sizes.h"
 
+enum { NEAR_BYTES = 24 << 10 }; // of an L1 cache of 32 KiB
+
 size_t product_strip(const struct partita_plan *plan, size_t left)
 {
     // Four vectors of 64 bytes are cut 2 + 2: one of 3 + 1 alone has too few sums in flight.
@@ -63,12 +65,17 @@ static void strip_at(const struct run *run, size_t block, size_t first, size_t c
     const size_t left = product->columns - block * b->block;
     const size_t width = b->block ? size_min(b->block, left) : left;
     // Registers of 64 bytes read a strip seldom enough to read it from the L2 cache.
-    const bool wide = b->block || (product->next_b && product->plan->isa != CPU_AVX2);
+    const bool wide = b->block || (product->next_b && product->plan->isa != CPU_AVX2) ||
+                      (b->offset && product->rows <= CONV_CHANNELS); // a strip is read once
+    // So many columns of few terms stay in the L1 cache.
+    const size_t near = product->next_b ? 0 : NEAR_BYTES / (run->segment * run->bytes);
+    const size_t strip = PRODUCT_STRIP_BYTES / run->bytes, rest = width - column;
     ret->block = block;
     ret->first = first;
     ret->terms = size_min(run->segment, product->terms - first);
     ret->column = column;
-    ret->n = wide ? width - column : product_strip(product->plan, width - column);
+    ret->n = wide || rest <= near ? rest : product_strip(product->plan, rest);
+    if (!wide && near >= 2 * strip && rest > near) ret->n = near / strip * strip;
     ret->width = width;
     ret->term = b->term ? b->term : width;
     ret->b =
@@ -153,7 +160,8 @@ static void run_strip(struct run *run, const struct strip *strip, const struct s
                                                    .channels = size_min(CONV_CHANNELS, n - k),
                                                    .n = strip->n,
                                                    .ahead = block + k == ahead_row ? ahead : 0,
-                                                   .overwrite = !product->add && strip->first == 0};
+                                                   .overwrite = !product->add && strip->first == 0,
+                                                   .past_caches = product->past_caches};
             next_terms.count = size_min(lines, strip->terms);
             lines -= next_terms.count;
             product->plan->kernels->conv(

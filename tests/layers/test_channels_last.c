@@ -61,14 +61,13 @@ struct last_case {
     const struct partita_problem *problem;
 };
 
-// Sums of cpu/direct are rounded at other terms: with channels first into y, and signals are
-// filtered path by path. A transform of cpu/tiles has two channels, or of an odd number of them
-// with channels first one channel at several positions. cpu/gemm sums more channels of one tap in
-// registers with channels last.
+// cpu/direct filters signals with channels first path by path. A transform of cpu/tiles has two
+// channels, or of an odd number of them with channels first one channel at several positions. With
+// AVX2 cpu/gemm sums fewer channels of one tap in registers where it reads them in the array.
 static bool has_same_sums(const struct last_case *c)
 {
     const struct partita_problem *p = c->problem;
-    const bool many = p->in_channels > 256 || p->out_channels > 256;
+    const bool many = p->in_channels > 86 || p->out_channels > 86;
     if (!strcmp(c->engine, "cpu/gemm") && many && p->kernel[0] * p->kernel[1] <= 1) return false;
     if (!strcmp(c->engine, "cpu/tiles"))
         return p->in_channels / or_one(p->groups) % 2 + p->out_channels / or_one(p->groups) % 2 ==
@@ -107,15 +106,15 @@ static void open_first(struct layer *first, const struct layer *last,
 }
 
 // Whether two plans of a direction have the same algorithm with the same sizes. Winograd's tiles
-// have another price with channels last; rows of planes, and small maps in strips of cpu/gemm, are
-// summed only with channels first.
+// have another price with channels last; rows of planes, and few taps of cpu/gemm along the
+// outputs, are summed only with channels first.
 static bool same_algorithm(const struct partita_plan *a, const struct partita_plan *b)
 {
     const bool same = a->choice.variant == b->choice.variant &&
                       a->choice.flops == b->choice.flops && a->choice.hop == b->choice.hop;
     const char *engine = a->engine->name;
     assert_true(same || !strcmp(engine, "cpu/winograd") || !strcmp(engine, "cpu/depthwise") ||
-                (!strcmp(engine, "cpu/gemm") && a->shape.batch > 1));
+                (!strcmp(engine, "cpu/gemm") && a->direction == PARTITA_BACKWARD_WEIGHT));
     return same;
 }
 

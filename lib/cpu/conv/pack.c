@@ -55,32 +55,6 @@ void conv_pass_write_channels(const struct conv_pass *pass, const struct conv_ch
         }
 }
 
-// A row of a channel of gy, or of adjacent channels.
-static void read_output_row(const struct conv_pass *pass, const struct conv_planes *to, char *row,
-                            const char *gy, size_t n)
-{
-    const struct conv_channels channels = {row, to->n, to->stride, pass->to.position, n};
-    if (pass->channels_last) read_channels(pass, &channels, gy);
-    else memcpy(row, gy, n * pass->scalar_bytes);
-}
-
-void conv_pass_read_outputs(const struct conv_pass *pass, const struct conv_index *index,
-                            const struct conv_planes *to, const char *gy, size_t channel)
-{
-    const size_t *extent = to->extent, bytes = pass->scalar_bytes;
-    const size_t adjacent = pass->channels_last ? to->n : 1;
-    assert(pass->axis[2].spread == 1);
-    for (size_t c = 0; c < to->n; c += adjacent)
-        for (size_t item = 0; item < index->items; item++)
-            for (size_t d = 0; d < index->count[0]; d++)
-                for (size_t h = 0; h < index->count[1]; h++) {
-                    const size_t row = ((item * extent[0] + d) * extent[1] + h) * extent[2];
-                    const size_t from = conv_pass_output_row(pass, index, channel + c, item, d, h);
-                    read_output_row(pass, to, to->rows + (c * to->stride + row) * bytes,
-                                    gy + from * bytes, index->count[2]);
-                }
-}
-
 // Packed sample i of residue j of a box along an axis, as a sample of x; may lie outside.
 static ptrdiff_t input_sample(const struct conv_axis *axis, size_t at, size_t j, size_t i)
 {
@@ -190,26 +164,6 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
         assert(to <= end);
         clear_packed(pass, to, (size_t)(end - to), adjacent);
     }
-}
-
-bool conv_pass_input_span(const struct conv_pass *pass, const struct conv_index *index,
-                          struct conv_span *ret)
-{
-    size_t first = 0, last = 0;
-    for (int a = 0; a < 3; a++) {
-        const struct conv_axis *axis = &pass->axis[a];
-        const ptrdiff_t step = (ptrdiff_t)axis->step;
-        const ptrdiff_t begin = step * ((ptrdiff_t)index->at[a] + axis->low);
-        const ptrdiff_t end = begin + step * (ptrdiff_t)(index->count[a] + axis->reach);
-        const size_t from = begin < 0 ? 0 : (size_t)begin;
-        const size_t to = end < 0 ? 0 : size_min((size_t)end, axis->size);
-        if (from >= to || (a < 2 && index->count[a] > 1 && axis->residues < axis->step))
-            return false;
-        first = first * axis->size + from;
-        last = last * axis->size + to - 1;
-    }
-    *ret = (struct conv_span){first, last - first + 1};
-    return true;
 }
 
 size_t conv_pass_rows(const struct conv_pass *pass)

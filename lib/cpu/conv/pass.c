@@ -39,47 +39,32 @@ static struct conv_axis forward_axis(const struct axis *axis)
     return ret;
 }
 
-// The differences between residues: taps r, r + period, ... of the kernel, r below the period,
-// reach the samples of gx at stride*p + first. `reached` is the sample that tap r reaches from
-// input sample `base`, which then moves so that tap r reaches `first`.
-static void set_residue(struct conv_axis *axis, size_t r, ptrdiff_t reached)
-{
-    const ptrdiff_t sample = floor_div(reached, axis->spread), slope = -axis->slope;
-    axis->tap_first = r;
-    axis->first = (size_t)(reached - sample * (ptrdiff_t)axis->spread);
-    axis->base -= sample;
-    axis->taps = ceil_div(axis->kernel - r, axis->tap_spread);
-    axis->count =
-        axis->first < axis->out_size ? ceil_div(axis->out_size - axis->first, axis->spread) : 0;
-    axis->reach = (axis->taps - 1) * (size_t)slope;
-    axis->low = axis->base - (ptrdiff_t)axis->reach;
-}
-
+// Taps r, r + period, ... of the kernel, r below the period, reach the samples of gx at
+// stride*p + first.
 static struct conv_axis backward_axis(const struct axis *axis, size_t r)
 {
-    const size_t period = axis_tap_period(axis);
-    struct conv_axis ret = {.size = axis->out,
-                            .out_size = axis->size,
-                            .step = 1,
-                            .spread = axis->stride,
-                            .kernel = axis->kernel,
-                            .tap_spread = period,
-                            .slope = -(ptrdiff_t)(axis->dilation * period / axis->stride),
-                            .residues = 1};
-    set_residue(&ret, r, axis->begin + (ptrdiff_t)(axis->dilation * r));
-    return ret;
-}
-
-// The next residue that any tap reaches; false, and the first one again, after the last.
-static bool next_residue(const struct axis *axis, struct conv_axis *ret)
-{
-    const size_t r = ret->tap_first + 1;
-    if (r < size_min(ret->kernel, ret->tap_spread)) {
-        set_residue(ret, r, (ptrdiff_t)(ret->first + axis->dilation));
-        return true;
-    }
-    if (r > 1) *ret = backward_axis(axis, 0);
-    return false;
+    const size_t period = axis_tap_period(axis), slope = axis->dilation * period / axis->stride;
+    const size_t taps = ceil_div(axis->kernel - r, period), reach = (taps - 1) * slope;
+    const ptrdiff_t reached = axis->begin + (ptrdiff_t)(axis->dilation * r); // by tap r
+    const ptrdiff_t sample = floor_div(reached, axis->stride);
+    const size_t first = (size_t)(reached - sample * (ptrdiff_t)axis->stride);
+    return (struct conv_axis){
+        .size = axis->out,
+        .out_size = axis->size,
+        .step = 1,
+        .first = first,
+        .spread = axis->stride,
+        .count = first < axis->size ? ceil_div(axis->size - first, axis->stride) : 0,
+        .kernel = axis->kernel,
+        .taps = taps,
+        .tap_first = r,
+        .tap_spread = period,
+        .base = -sample,
+        .slope = -(ptrdiff_t)slope,
+        .residues = 1,
+        .low = -sample - (ptrdiff_t)reach,
+        .reach = reach,
+    };
 }
 
 // One tap that meets each output's own sample.
@@ -150,18 +135,6 @@ bool conv_pass_covers(const struct shape *shape, enum partita_direction directio
     return n == all;
 }
 
-bool conv_pass_next(const struct shape *shape, struct conv_pass *pass)
-{
-    // Axes that were merged have one residue each.
-    bool more = false;
-    for (int a = PARTITA_MAX_RANK - 1; a >= PARTITA_MAX_RANK - shape->rank && !more; a--) {
-        const struct axis axis = shape_axis(shape, a);
-        more = next_residue(&axis, &pass->axis[a]);
-    }
-    pass->terms = pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
-    return more;
-}
-
 static bool axis_same_class(const struct conv_axis *a, const struct conv_axis *b)
 {
     return a->count == b->count && a->taps == b->taps && a->reach == b->reach;
@@ -180,17 +153,17 @@ static size_t multiply_classes(const struct axis *axis, struct conv_class *ret, 
     struct conv_axis each[AXIS_CLASSES];
     struct conv_class of_axis[AXIS_CLASSES];
     size_t classes = 0;
-    struct conv_axis now = backward_axis(axis, 0);
-    do {
+    for (size_t r = 0; r < axis_residues(axis); r++) {
+        const struct conv_axis now = backward_axis(axis, r);
         size_t k = 0;
         while (k < classes && !axis_same_class(&each[k], &now)) k++;
         if (k == classes) {
             assert(classes < AXIS_CLASSES);
             each[classes] = now;
-            of_axis[classes++] = (struct conv_class){now.tap_first, 0};
+            of_axis[classes++] = (struct conv_class){r, 0};
         }
         of_axis[k].n++;
-    } while (next_residue(axis, &now));
+    }
     for (size_t i = n; i-- > 0;)
         for (size_t k = classes; k-- > 0;)
             ret[i * classes + k] = (struct conv_class){
@@ -327,25 +300,6 @@ size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_inde
 {
     return (index->item + item) * pass->to.item + channel * pass->to.channel +
            conv_pass_output_sample(pass, index, d, h) * pass->to.position;
-}
-
-// Whether rows lie side by side, or between those of one other pass.
-static bool axis_has_near_rows(const struct conv_axis *axis, size_t count)
-{
-    const size_t passes = size_min(axis->kernel, axis->tap_spread);
-    return count == 1 || axis->spread == 1 || (axis->spread == 2 && passes == 2);
-}
-
-bool conv_pass_output_span(const struct conv_pass *pass, const struct conv_index *index,
-                           struct conv_span *ret)
-{
-    const struct conv_axis *axis = pass->axis;
-    const size_t *count = index->count;
-    const size_t first = conv_pass_output_sample(pass, index, 0, 0);
-    const size_t last = conv_pass_output_sample(pass, index, count[0] - 1, count[1] - 1) +
-                        (count[2] - 1) * axis[2].spread;
-    *ret = (struct conv_span){first, last - first + 1};
-    return (count[0] == 1 || axis[0].spread == 1) && axis_has_near_rows(&axis[1], count[1]);
 }
 
 void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)

@@ -73,10 +73,6 @@ bool conv_pass_is_identity(const struct conv_pass *pass);
 size_t conv_pass_count(const struct shape *shape, enum partita_direction direction);
 bool conv_pass_covers(const struct shape *shape, enum partita_direction direction, size_t n);
 
-// Changes a pass of backward data into the next one, except for chunk and box; false after the
-// last.
-bool conv_pass_next(const struct shape *shape, struct conv_pass *pass);
-
 // Classes of passes that do not differ in anything that a box or its cost depends on: they have the
 // same numbers of outputs and taps and the same reach. Fills the first pass of each class and how
 // many there are; returns the number of classes.
@@ -126,18 +122,6 @@ size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_inde
 size_t conv_pass_output_sample(const struct conv_pass *pass, const struct conv_index *index,
                                size_t d, size_t h);
 
-// Where outputs of a box of n adjacent channels are: rows and planes of these extents, `stride`
-// scalars from one channel to the next.
-struct conv_planes {
-    char *rows;
-    const size_t *extent;
-    size_t n, stride;
-};
-
-// Copies a box of channels of gy, from `channel` on, for a pass of spread 1.
-void conv_pass_read_outputs(const struct conv_pass *pass, const struct conv_index *index,
-                            const struct conv_planes *to, const char *gy, size_t channel);
-
 // Rows of adjacent channels, `stride` scalars apart, of n samples that are `step` samples apart in
 // the array at y, to which they are moved, and narrowed, if the pass widens.
 struct conv_channels {
@@ -161,17 +145,6 @@ static inline size_t conv_pass_packed_bytes(const struct conv_pass *pass)
 // Packs n channels of x from `channel` on, counted over all groups, for a box.
 void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index, void *packed,
                     const void *x, size_t channel, size_t n);
-
-// Samples of the plane of a channel that a box reads or writes, with those between its rows. False:
-// there are none, or a stride skips rows, so that most of them are not used. Outputs whose rows lie
-// between those of one other pass count as used: that pass writes to the same lines.
-struct conv_span {
-    size_t first, n;
-};
-bool conv_pass_input_span(const struct conv_pass *pass, const struct conv_index *index,
-                          struct conv_span *ret);
-bool conv_pass_output_span(const struct conv_pass *pass, const struct conv_index *index,
-                           struct conv_span *ret);
 
 // One row of a packed box: from position `to` on, every step-th sample, from sample `first` on, of
 // the row of x that begins at sample `row` of the plane; extent[2] samples in all. Samples outside

@@ -7,6 +7,7 @@
 #include "base/sizes.h"
 #include "finish.h"
 #include "geometry/samples.h"
+#include "product/split_k.h"
 
 enum {
     MAX_PASSES = 1 << 16, // of backward data
@@ -19,7 +20,7 @@ enum {
 bool conv_layout_make(const struct request *request, const struct conv_method *method, size_t i,
                       struct conv_layout *ret)
 {
-    *ret = (struct conv_layout){.oc_splits = 1, .oc_block = CONV_CHANNELS};
+    *ret = (struct conv_layout){.oc_splits = 1, .oc_block = CONV_CHANNELS, .k_splits = 1};
     if (!conv_pass_make(request->shape, request->direction, i, &ret->pass)) return false;
     ret->out_padded = ret->pass.out;
     method->layout(request, ret);
@@ -52,6 +53,8 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
                           struct estimate *ret)
 {
     const struct shape *shape = request->shape;
+    const bool forward = request->direction == PARTITA_FORWARD;
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     struct conv_work work = {0};
     size_t taps = 0;
     struct conv_class class[CONV_MAX_CLASSES];
@@ -67,14 +70,18 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
         work.rows += n * one.rows;
         work.waits |= one.waits;
         ret->worker = size_max(ret->worker, method->worker_bytes(&layout));
+        ret->shared = (layout.k_splits - 1) * split_k_bytes(shape);
         ret->hop = one.hop;
-        taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
+        if (!weight) taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
     }
-    const bool forward = request->direction == PARTITA_FORWARD;
-    const double channels = (double)(forward ? shape->group_in : shape->group_out);
+    double terms =
+        (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape);
+    if (weight) terms = (double)shape->batch * (double)shape_outputs(shape);
     work.taps = (double)taps;
-    conv_cost_estimate(request, channels * (double)shape_taps(shape), &work, ret);
-    ret->bytes = size_add(ret->worker, size_mul(taps, shape->scalar_bytes));
+    conv_cost_estimate(request, terms, &work, ret);
+    // Zeros beyond the rows of x are multiplied by samples of gy.
+    if (weight) ret->spread = 1;
+    ret->bytes = size_add(ret->worker + ret->shared, size_mul(taps, shape->scalar_bytes));
 }
 
 void conv_layout_split_outputs(struct conv_layout *layout, size_t splits)
@@ -137,12 +144,13 @@ void *conv_passes_build(const struct partita_plan *plan, const struct request *r
         if (!arena->base) continue;
         if (plan->shape.half) layout.pass.widen = plan_widen(plan);
         if (plan->shape.channels_last) layout.pass.transpose = plan->kernels->transpose;
-        layout.first_of_class = &list[n];
+        layout.index = class[k].first;
         list[n++] = layout;
     }
     const bool covers = conv_pass_covers(request->shape, request->direction, made);
     if (!arena->base) return passes;
-    *passes = (struct conv_passes){method, n, covers, list, taps, 0};
+    const size_t count = conv_pass_count(request->shape, request->direction);
+    *passes = (struct conv_passes){method, n, count, covers, list, taps, 0};
     passes->parts = conv_passes_parts(plan, passes, made);
     return passes;
 }
@@ -154,32 +162,23 @@ bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret)
     return passes->n > 0;
 }
 
-// Gives a pass the decisions about the first of its class.
-static void conv_layout_adopt_class(const struct conv_passes *passes, struct conv_layout *layout)
-{
-    const struct conv_layout *first = passes->layout;
-    struct conv_axis axis[3];
-    const size_t weights = layout->weights;
-    while (!conv_pass_same_class(&first->pass, &layout->pass)) first++;
-    assert(first < passes->layout + passes->n);
-    memcpy(axis, layout->pass.axis, sizeof axis);
-    *layout = *first;
-    memcpy(layout->pass.axis, axis, sizeof axis);
-    layout->weights = weights;
-}
-
 bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layout)
 {
-    const struct conv_axis *axis = layout->pass.axis;
-    const size_t taps = conv_layout_taps(layout);
-    if (plan->direction == PARTITA_FORWARD) return false;
-    do {
-        if (!conv_pass_next(&plan->shape, &layout->pass)) return false;
-    } while (axis[0].count == 0 || axis[1].count == 0 || axis[2].count == 0);
-    layout->weights += taps;
-    if (!conv_pass_same_class(&layout->first_of_class->pass, &layout->pass))
-        conv_layout_adopt_class(plan->state, layout);
-    return true;
+    const struct conv_passes *passes = plan->state;
+    const size_t weights = layout->weights + conv_layout_taps(layout);
+    for (size_t i = layout->index + 1; i < passes->count; i++) {
+        const struct conv_layout *class = passes->layout;
+        struct conv_pass pass;
+        if (!conv_pass_make(&plan->shape, plan->direction, i, &pass)) continue;
+        while (!conv_pass_same_class(&class->pass, &pass)) class ++;
+        assert(class < passes->layout + passes->n);
+        *layout = *class;
+        memcpy(layout->pass.axis, pass.axis, sizeof pass.axis);
+        layout->index = i;
+        layout->weights = weights;
+        return true;
+    }
+    return false;
 }
 
 // Data for packing the taps of one pass.
@@ -298,7 +297,7 @@ static void conv_call_store_row(const struct conv_call *call, char *to, const ch
         return;
     }
     float row[PIECE];
-    assert(pass->axis[2].spread == 1 && !finish->add); // forward, complete sums
+    assert(pass->axis[2].spread == 1); // forward
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t stretch = size_min(PIECE, n - i);
         kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, stretch, finish);
@@ -306,56 +305,46 @@ static void conv_call_store_row(const struct conv_call *call, char *to, const ch
     }
 }
 
-struct conv_finish conv_call_finish(const struct conv_call *call, size_t channel,
-                                    const struct conv_sums *from)
-{
-    struct conv_finish finish = {.bias = NULL};
-    if (from->complete) finish = filter_finish(call->filter, channel);
-    finish.add = from->add;
-    return finish;
-}
-
 // A row of n results of adjacent channels, counted over all groups.
 static void conv_call_store_channels(const struct conv_call *call, char *to, char *sums, size_t n,
-                                     const struct conv_sums *from, size_t channel)
+                                     const struct conv_planes *from, size_t channel)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_channels channels = {.rows = sums,
-                                           .channels = from->planes.n,
-                                           .stride = from->planes.stride,
+                                           .channels = from->n,
+                                           .stride = from->stride,
                                            .step = pass->axis[2].spread * pass->to.position,
                                            .n = n};
-    assert(!from->add);
-    for (size_t k = 0; k < from->planes.n; k++) {
-        char *row = sums + k * from->planes.stride * pass->scalar_bytes;
-        const struct conv_finish finish = conv_call_finish(call, channel + k, from);
+    for (size_t k = 0; k < from->n; k++) {
+        char *row = sums + k * from->stride * pass->scalar_bytes;
+        const struct conv_finish finish = filter_finish(call->filter, channel + k);
         if (finish.bias || finish.relu) call->plan->kernels->conv_store(row, 1, row, n, &finish);
     }
     conv_pass_write_channels(pass, &channels, pass->widen ? plan_narrow(call->plan) : NULL, to);
 }
 
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
-                     const struct conv_sums *from)
+                     const struct conv_planes *from)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_axis *axis = pass->axis;
     const struct conv_index *index = &task->index;
-    const size_t *extent = from->planes.extent, bytes = pass->scalar_bytes;
+    const size_t *extent = from->extent, bytes = pass->scalar_bytes;
     const size_t first = task->group * pass->out + channel;
-    const size_t adjacent = pass->channels_last ? from->planes.n : 1;
+    const size_t adjacent = pass->channels_last ? from->n : 1;
     size_t n_h = index->count[1], n_w = index->count[2];
     // Rows that are contiguous on both sides are one.
     if (axis[1].spread == 1 && axis[2].spread == 1 && n_w == axis[2].out_size && n_w == extent[2]) {
         n_w *= n_h;
         n_h = 1;
     }
-    for (size_t k = 0; k < from->planes.n; k += adjacent) {
-        const struct conv_finish finish = conv_call_finish(call, first + k, from);
+    for (size_t k = 0; k < from->n; k += adjacent) {
+        const struct conv_finish finish = filter_finish(call->filter, first + k);
         for (size_t i = 0; i < index->items * index->count[0] * n_h; i++) {
             const size_t h = i % n_h, d = i / n_h % index->count[0];
             const size_t n = i / n_h / index->count[0];
             const size_t in = ((n * extent[0] + d) * extent[1] + h) * extent[2];
-            char *sums = from->planes.rows + (k * from->planes.stride + in) * bytes;
+            char *sums = from->rows + (k * from->stride + in) * bytes;
             char *to = call->to +
                        conv_pass_output_row(pass, index, first + k, n, d, h) * pass->sample_bytes;
             if (pass->channels_last) conv_call_store_channels(call, to, sums, n_w, from, first);
@@ -376,32 +365,28 @@ struct conv_task conv_call_task(const struct conv_call *call, size_t task)
                               .end = size_min(pass->out, begin + layout->oc_split)};
 }
 
-// Sets items begin .. end-1 of the results to 0, since some outputs belong to no pass.
-static void conv_passes_clear(const struct conv_call *call, size_t begin, size_t end)
-{
-    const struct shape *shape = &call->plan->shape;
-    const size_t item = shape->in_channels * shape_inputs(shape) * shape->scalar_bytes;
-    memset(call->to + begin * item, 0, (end - begin) * item);
-}
-
-// One part of the batch, all passes, of a call but for the layout.
+// All passes of one part of the batch, or of the whole batch with all threads, of a call but for
+// the layout. Outputs that belong to no pass become 0.
 static void conv_passes_run_part(void *context, size_t part, int worker)
 {
     struct conv_call call = *(const struct conv_call *)context;
     const struct partita_plan *plan = call.plan;
+    const struct shape *shape = &plan->shape;
     const struct conv_passes *passes = plan->state;
+    const size_t item = shape->in_channels * shape_inputs(shape) * shape->scalar_bytes;
+    const size_t images = passes->parts ? passes->layout->pass.box.images : shape->batch;
     struct conv_layout layout;
     call.layout = &layout;
-    for (bool more = conv_passes_first(plan, &layout), first = true; more;
-         more = conv_passes_next(plan, &layout), first = false) {
-        const struct conv_pass *pass = &layout.pass;
-        const size_t tasks = conv_pass_boxes(pass) * layout.tasks / passes->parts;
-        const size_t begin = part * pass->box.images;
+    if (!passes->covers)
+        memset(call.to + part * images * item, 0,
+               size_min(images, shape->batch - part * images) * item);
+    for (bool more = conv_passes_first(plan, &layout); more;
+         more = conv_passes_next(plan, &layout)) {
+        const size_t tasks = conv_pass_boxes(&layout.pass) * layout.tasks;
         assert(passes->method->worker_bytes(&layout) <= plan->choice.worker);
-        if (first && !passes->covers)
-            conv_passes_clear(&call, begin, size_min(begin + pass->box.images, pass->batch));
-        for (size_t i = 0; i < tasks; i++)
-            passes->method->run_task(&call, part * tasks + i, worker);
+        if (!passes->parts) thread_loop(plan->threads, tasks, passes->method->run_task, &call);
+        for (size_t i = 0; passes->parts && i < tasks / passes->parts; i++)
+            passes->method->run_task(&call, tasks / passes->parts * part + i, worker);
     }
 }
 
@@ -409,17 +394,11 @@ void conv_passes_run(const struct partita_plan *plan, const struct partita_filte
                      const struct operands *operands, void *workspace)
 {
     const struct conv_passes *passes = plan->state;
-    struct conv_layout layout;
-    struct conv_call call = {plan, filter, &layout, operands->to, operands->from[0], workspace};
-    if (passes->parts) {
-        thread_loop(plan->threads, passes->parts, conv_passes_run_part, &call);
-        return;
-    }
-    if (!passes->covers) conv_passes_clear(&call, 0, plan->shape.batch);
-    for (bool more = conv_passes_first(plan, &layout); more;
-         more = conv_passes_next(plan, &layout)) {
-        const size_t boxes = conv_pass_boxes(&layout.pass);
-        assert(passes->method->worker_bytes(&layout) <= plan->choice.worker);
-        thread_loop(plan->threads, boxes * layout.tasks, passes->method->run_task, &call);
-    }
+    struct conv_call call = {.plan = plan,
+                             .filter = filter,
+                             .to = operands->to,
+                             .from = operands->from[0],
+                             .workspace = workspace};
+    if (passes->parts) thread_loop(plan->threads, passes->parts, conv_passes_run_part, &call);
+    else conv_passes_run_part(&call, 0, 0);
 }

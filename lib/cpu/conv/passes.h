@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Shared by engines that sum over passes (pass.h), for forward and backward data: the passes of a
-// direction with the engine's layout, taps packed in blocks of output channels, tasks, and storing
-// rows of results.
+// Shared by engines that sum over passes (pass.h): the passes of a direction with the engine's
+// layout, and for forward and backward data taps packed in blocks of output channels, tasks, and
+// storing rows of results.
 #ifndef PARTITA_CONV_PASSES_H
 #define PARTITA_CONV_PASSES_H
 
@@ -18,11 +18,14 @@ struct conv_layout {
     size_t out_padded; // output channels of a group, padded to whole vectors of the last block
     size_t oc_splits, oc_split; // splits of a group's output channels, in whole blocks: tasks
     size_t tasks;               // tasks of a box; by default groups times oc_splits
-    bool past_caches;           // results are so large that no cache keeps them
-    size_t weights;             // index of its first packed tap
-    size_t *offset;             // offsets of one chunk's terms, if there are no tables
-    void *tables;               // the engine's own
-    const struct conv_layout *first_of_class; // in the plan's list
+    // Backward weight: splits of the taps of a chunk, and of the boxes.
+    size_t term_splits, term_split, k_splits;
+    bool by_offsets;  // terms are offsets in packed inputs, in place of rows of a panel
+    bool past_caches; // results are so large that no cache keeps them
+    size_t weights;   // index of its first packed tap
+    size_t *offset;   // offsets of one chunk's terms, if there are no tables
+    void *tables;     // the engine's own
+    size_t index;     // of the pass in its direction
 };
 
 struct conv_method;
@@ -31,7 +34,7 @@ struct conv_method;
 // them would be too large.
 struct conv_passes {
     const struct conv_method *method;
-    size_t n;                   // classes
+    size_t n, count;            // classes; passes
     bool covers;                // every output belongs to a pass
     struct conv_layout *layout; // the first pass of each class
     size_t taps;                // number of packed taps of all passes
@@ -41,7 +44,8 @@ struct conv_passes {
 // The functions by which an engine computes passes.
 struct conv_method {
     // Chooses chunk, box and splits of a pass only by shape and workspace limit. Also chooses
-    // oc_block and out_padded, unless these are CONV_CHANNELS and no padding.
+    // oc_block and out_padded, unless these are CONV_CHANNELS and no padding, and k_splits, unless
+    // it is 1.
     void (*layout)(const struct request *request, struct conv_layout *layout);
     // NULL: offsets are enough.
     void (*make_tables)(struct conv_layout *layout, struct arena *arena);
@@ -61,7 +65,6 @@ bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layou
 // Whether there are too many taps or passes; ret->reason then says so.
 bool conv_passes_refuse(const struct request *request, struct estimate *ret);
 
-// The estimate of forward or backward data.
 void conv_passes_estimate(const struct request *request, const struct conv_method *method,
                           struct estimate *ret);
 
@@ -91,13 +94,14 @@ static inline size_t conv_layout_block_at(const struct conv_layout *layout, size
     return layout->weights + (group * layout->out_padded + first) * pass->in * pass->terms;
 }
 
-// One call of forward or backward data.
+// One call. Of backward weight: to is gw, from is x, and the workspace begins with the sums of
+// further splits of the boxes.
 struct conv_call {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
     const struct conv_layout *layout;
     char *to;
-    const char *from;
+    const char *from, *gy;
     char *workspace;
 };
 
@@ -123,27 +127,17 @@ static inline const char *conv_call_taps(const struct conv_call *call, size_t gr
     return (const char *)call->filter->state + at * pass->scalar_bytes;
 }
 
-// Sums of adjacent output channels of a box.
-struct conv_sums {
-    struct conv_planes planes;
-    bool add;      // to the contents of the array, which are those of other input channels
-    bool complete; // these are the last input channels, as always if conv_pass_writes_complete
+// Sums of n adjacent output channels of a box: rows and planes of these extents, `stride` scalars
+// from one channel to the next.
+struct conv_planes {
+    char *rows;
+    const size_t *extent;
+    size_t n, stride;
 };
-
-// Whether a pass writes only complete sums: samples of two bytes are too coarse for others, and
-// channels that come last are not read again.
-static inline bool conv_pass_writes_complete(const struct conv_pass *pass)
-{
-    return pass->sample_bytes < pass->scalar_bytes || pass->channels_last;
-}
-
-// How results of a channel, counted over all groups, are finished.
-struct conv_finish conv_call_finish(const struct conv_call *call, size_t channel,
-                                    const struct conv_sums *from);
 
 // Stores the rows of output channels, from `channel` of the task's group on, with bias and
 // activation. With channels last this changes the sums.
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
-                     const struct conv_sums *from);
+                     const struct conv_planes *from);
 
 #endif

@@ -2,8 +2,8 @@
 // cpu/direct: the defining sum, tap by tap, without added latency. With a stride it is polyphase:
 // the input is deinterleaved into `stride` branches and each branch is filtered at the output's
 // rate, so that discarded outputs are never computed. Bounded problems of real types may instead be
-// computed as layers (layer.c), which share inputs between channels. Source: Crochiere & Rabiner,
-// Multirate Digital Signal Processing (1983), 3.3.
+// computed as layers (cpu/conv/products.h), which share inputs between channels. Source: Crochiere
+// & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
 #include "direct.h"
 
 #include <assert.h>
@@ -13,7 +13,8 @@
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "cpu/conv/finish.h"
-#include "cpu/conv/weight.h"
+#include "cpu/conv/passes.h"
+#include "cpu/conv/products.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
 #include "resample.h"
@@ -103,8 +104,10 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     if (filter) estimate_filter(request, ret);
     if (!filter && shape->complex_signal)
         estimate_refuse(ret, "computes layers of real types alone");
-    if (!shape->stream && !shape->complex_signal) {
-        conv_estimate(request, &direct_layer_methods, &layer);
+    // Channels of their own share no inputs.
+    const bool shared = shape->group_in * shape->group_out > 1;
+    if (!shape->stream && !shape->complex_signal && (!filter || shared)) {
+        products_estimate(request, &products_at_offsets, &layer);
         const bool better = !estimate_fits(request, ret) ||
                             request_cost(request, &layer) < request_cost(request, ret);
         if (!filter || (estimate_fits(request, &layer) && better)) *ret = layer;
@@ -124,7 +127,7 @@ static void *build_layer(const struct partita_plan *plan, const struct request *
                          struct arena *arena)
 {
     if (plan->choice.variant != DIRECT_LAYER) return NULL;
-    return conv_build(plan, request, &direct_layer_methods, arena);
+    return products_build(plan, request, &products_at_offsets, arena);
 }
 
 static struct filter_bytes direct_filter_bytes(const struct partita_plan *plan)
@@ -238,7 +241,8 @@ static enum partita_status direct_run(const struct partita_plan *plan,
                                       const struct operands *operands, void *workspace)
 {
     const struct shape *shape = &plan->shape;
-    if (plan->choice.variant == DIRECT_LAYER) return conv_run(plan, filter, operands, workspace);
+    if (plan->choice.variant == DIRECT_LAYER)
+        return products_run(plan, filter, operands, workspace);
     const bool resample = plan->choice.variant == DIRECT_RESAMPLE;
     struct direct_call call = {.plan = plan,
                                .filter = filter,
