@@ -26,13 +26,13 @@ double conv_cost_channels(size_t out, size_t width, double loads)
     return cost;
 }
 
-void conv_cost_pack(struct conv_work *work, const struct conv_pass *pass, double n, double times)
+void conv_cost_pack(struct work *work, const struct conv_pass *pass, double n, double times)
 {
     const struct conv_axis *axis = pass->axis;
     const double residues =
         (double)axis[0].residues * (double)axis[1].residues * (double)axis[2].residues;
-    work->moved += times * n * (double)pass->box.channel;
-    work->rows += times * n * residues * (double)(pass->box.volume / pass->box.extent[2]);
+    work->copy += times * n * (double)pass->box.channel;
+    work->row += times * n * residues * (double)(pass->box.volume / pass->box.extent[2]);
 }
 
 double conv_cost_error(const struct shape *shape, double terms, double segment)
@@ -40,18 +40,14 @@ double conv_cost_error(const struct shape *shape, double terms, double segment)
     return shape_roundoff(shape) * 0.3 * sqrt(segment + terms / segment);
 }
 
-void conv_cost_estimate(const struct request *request, double terms, const struct conv_work *work,
+void conv_cost_estimate(const struct request *request, double terms, const struct ledger *ledger,
                         struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct ledger ledger = {
-        .work = {.fma = work->sums, .copy = work->moved, .row = work->rows},
-        .filter = {.gather = work->taps},
-        .waits = work->waits};
     ret->applicable = true;
     ret->flops = 2 * (double)shape->batch * (double)shape->out_channels *
                  (double)shape_outputs(shape) * (double)shape->group_in * (double)shape_taps(shape);
-    ledger_price(request, &ledger, ret);
+    ledger_price(request, ledger, ret);
     ret->error = conv_cost_error(shape, terms, fmin(terms, MAX_SEGMENT));
     if (shape->half) ret->error += shape->signal == PARTITA_F16 ? 0x1p-11 : 0x1p-8;
 }

@@ -4,17 +4,8 @@
 #ifndef PARTITA_CONV_COST_H
 #define PARTITA_CONV_COST_H
 
-#include "core/plan.h"
+#include "core/ledger.h"
 #include "pass.h"
-
-struct conv_work {
-    double sums;  // multiply-adds of scalars, or loads that take as long
-    double moved; // samples
-    double rows;  // in which these samples are packed
-    double taps;  // that a filter packs
-    size_t hop;   // outputs of a box, for explain
-    bool waits;   // for memory before and after its sums, not during them
-};
 
 // Multiply-adds, or work that takes as long, per term and position for `out` channels in rectangles
 // of at most `width` vectors. Rectangles of few channels are limited by loads (`loads` for each
@@ -22,7 +13,7 @@ struct conv_work {
 double conv_cost_channels(size_t out, size_t width, double loads);
 
 // Adds the packing of n channels of a box, `times` times.
-void conv_cost_pack(struct conv_work *work, const struct conv_pass *pass, double n, double times);
+void conv_cost_pack(struct work *work, const struct conv_pass *pass, double n, double times);
 
 // Predicted relative L2 error of sums of that many terms, of which `segment` are summed before a
 // sum is rounded: the error of a segment's sum, then that of the sum of segments.
@@ -30,7 +21,7 @@ double conv_cost_error(const struct shape *shape, double terms, double segment);
 
 // Fills the estimate except for bytes: operations, seconds and error of sums of that many terms
 // each.
-void conv_cost_estimate(const struct request *request, double terms, const struct conv_work *work,
+void conv_cost_estimate(const struct request *request, double terms, const struct ledger *ledger,
                         struct estimate *ret);
 
 #endif

@@ -55,30 +55,26 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
     const struct shape *shape = request->shape;
     const bool forward = request->direction == PARTITA_FORWARD;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    struct conv_work work = {0};
+    struct ledger ledger = {.waits = false};
     size_t taps = 0;
     struct conv_class class[CONV_MAX_CLASSES];
     const size_t classes = conv_pass_classes(shape, request->direction, class);
     for (size_t k = 0; k < classes; k++) {
         struct conv_layout layout;
-        struct conv_work one = {0};
+        struct ledger one = {.waits = false};
         if (!conv_layout_make(request, method, class[k].first, &layout)) continue;
-        method->count_work(&layout, &one);
-        const double n = (double)class[k].n;
-        work.sums += n * one.sums;
-        work.moved += n * one.moved;
-        work.rows += n * one.rows;
-        work.waits |= one.waits;
+        ret->hop = method->count_work(&layout, &one);
+        work_add(&ledger.work, &one.work, (double)class[k].n);
+        ledger.waits |= one.waits;
         ret->worker = size_max(ret->worker, method->worker_bytes(&layout));
         ret->shared = (layout.k_splits - 1) * split_k_bytes(shape);
-        ret->hop = one.hop;
         if (!weight) taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
     }
     double terms =
         (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape);
     if (weight) terms = (double)shape->batch * (double)shape_outputs(shape);
-    work.taps = (double)taps;
-    conv_cost_estimate(request, terms, &work, ret);
+    ledger.filter.gather = (double)taps;
+    conv_cost_estimate(request, terms, &ledger, ret);
     // Zeros beyond the rows of x are multiplied by samples of gy.
     if (weight) ret->spread = 1;
     ret->bytes = size_add(ret->worker + ret->shared, size_mul(taps, shape->scalar_bytes));

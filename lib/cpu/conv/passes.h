@@ -49,7 +49,8 @@ struct conv_method {
     void (*layout)(const struct request *request, struct conv_layout *layout);
     // NULL: offsets are enough.
     void (*make_tables)(struct conv_layout *layout, struct arena *arena);
-    void (*count_work)(const struct conv_layout *layout, struct conv_work *work);
+    // Counts the work of a pass, and returns the outputs of a box.
+    size_t (*count_work)(const struct conv_layout *layout, struct ledger *ledger);
     size_t (*worker_bytes)(const struct conv_layout *layout);
     task_fn *run_task; // its context is a struct conv_call
 };

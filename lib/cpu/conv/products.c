@@ -31,7 +31,6 @@ enum {
     OFFSET_PACKED = 256 << 10,
     OFFSET_LOADS = 2,
     OFFSET_VECTORS = 6,
-    OFFSET_FAR_COPIES = 4, // of a packed sample that waiting for it costs; measured
 };
 
 // One worker's memory.
@@ -185,12 +184,12 @@ static void products_layout_at_offsets(const struct request *request, struct con
     products_layout(request, layout);
 }
 
-static void products_count_work(const struct conv_layout *layout, struct conv_work *work)
+static size_t products_count_work(const struct conv_layout *layout, struct ledger *ledger)
 {
+    struct work *work = &ledger->work;
     const struct conv_pass *pass = &layout->pass;
     const size_t row = pass->box.count[2], outputs = conv_pass_box_outputs(pass);
     const bool transposed = is_transposed(layout);
-    work->hop = layout->by_offsets ? pass->box.positions : panel_stride(pass);
     // Boxes at the end of an axis are smaller: as many as their outputs make up.
     const double boxes = (double)pass->batch * (double)pass->axis[0].count *
                          (double)pass->axis[1].count * (double)pass->axis[2].count /
@@ -201,22 +200,23 @@ static void products_count_work(const struct conv_layout *layout, struct conv_wo
     const double splits = (double)layout->oc_splits;
     const double out = (double)layout->out_padded;
     const double panels = ceil(terms / PANEL_TERMS);
-    work->sums += boxes * terms * box_products(layout, transposed);
+    work->fma += boxes * terms * box_products(layout, transposed);
     // Sums are written, then read and written once for each further panel, and stored; taps are
     // read for each box. One clearing and reading of the sums more is counted than happens. Rows
     // are written once, but packing them waits for memory.
     const bool rows_written = layout->by_offsets && sums_in_results(layout);
-    work->moved += boxes * (out * positions * (rows_written ? 1 : 2 + 2 * panels) + out * terms);
-    if (rows_written)
-        work->moved += OFFSET_FAR_COPIES * boxes * (double)(pass->in * pass->box.channel);
-    work->waits = layout->by_offsets && !rows_written;
-    if (pass->channels_last && reads_array(layout)) return;
+    work->copy += boxes * (out * positions * (rows_written ? 1 : 2 + 2 * panels) + out * terms);
+    if (rows_written) work->copy_far += boxes * (double)(pass->in * pass->box.channel);
+    ledger->waits = layout->by_offsets && !rows_written;
+    if (pass->channels_last && reads_array(layout))
+        return layout->by_offsets ? pass->box.positions : panel_stride(pass);
     if (!reads_array(layout)) conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
     // Rows are closed up in whole vectors.
     const double rows = (double)(outputs / row);
     if (!layout->by_offsets && !panel_is_packed(pass))
-        work->moved += boxes * splits * terms * rows * (double)conv_pass_vectors(pass, row);
-    if (transposed) work->moved += boxes * (splits * terms + 2 * out) * positions;
+        work->copy += boxes * splits * terms * rows * (double)conv_pass_vectors(pass, row);
+    if (transposed) work->copy += boxes * (splits * terms + 2 * out) * positions;
+    return layout->by_offsets ? pass->box.positions : panel_stride(pass);
 }
 
 // The first result of a task, in the call's array.

@@ -145,11 +145,11 @@ static void weight_layout(const struct request *request, struct conv_layout *lay
                       limit - size_min(limit, weight_worker_bytes(layout)));
 }
 
-static void weight_count_work(const struct conv_layout *layout, struct conv_work *work)
+static size_t weight_count_work(const struct conv_layout *layout, struct ledger *ledger)
 {
+    struct work *work = &ledger->work;
     const struct conv_pass *pass = &layout->pass;
     const size_t outputs = conv_pass_box_outputs(pass);
-    work->hop = panel_stride(pass);
     // Boxes at the end of an axis are smaller; a position counts where it is one, a tap in whole
     // vectors.
     const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups;
@@ -164,24 +164,25 @@ static void weight_count_work(const struct conv_layout *layout, struct conv_work
     // Few taps fill every lane.
     const double dots =
         (double)layout->term_split / (double)conv_pass_vectors(pass, layout->term_split);
-    work->sums = positions * chunks * panel_products(pass, layout->term_split, pass->out) *
-                 (weight_suits_dots(layout) ? dots : 1);
+    work->fma = positions * chunks * panel_products(pass, layout->term_split, pass->out) *
+                (weight_suits_dots(layout) ? dots : 1);
     // Sums are added to in memory. Panels are gathered, transposed and read again for each split;
     // gy is for each chunk.
-    work->moved += 2 * boxes * terms * out;
+    work->copy += 2 * boxes * terms * out;
     if (conv_pass_is_identity(pass)) {
-        if (!pass->channels_last) work->moved += splits * positions * terms;
-        if (!pass->channels_last && pass->box.images > 1) work->moved += chunks * positions * out;
-        return;
+        if (!pass->channels_last) work->copy += splits * positions * terms;
+        if (!pass->channels_last && pass->box.images > 1) work->copy += chunks * positions * out;
+        return panel_stride(pass);
     }
     conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
     if (weight_suits_dots(layout)) {
-        work->moved += splits * positions * terms;
-        return;
+        work->copy += splits * positions * terms;
+        return panel_stride(pass);
     }
-    work->moved += 2 * splits * positions * terms + 2 * chunks * positions * out;
-    work->rows +=
+    work->copy += 2 * splits * positions * terms + 2 * chunks * positions * out;
+    work->row +=
         chunks * out * positions / (double)outputs * (double)(outputs / pass->box.count[2]);
+    return panel_stride(pass);
 }
 
 static void weight_make_offsets(struct conv_layout *layout, struct arena *arena)
