@@ -45,14 +45,10 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
 
 struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t n)
 {
-    assert(stride > 0);
-    // before: those whose index is negative; inside: those of the others before the first index >=
-    // size.
-    const size_t before = first < 0 ? ((size_t)-first + stride - 1) / stride : 0;
-    const size_t begin = before < n ? before : n;
-    const ptrdiff_t left = (ptrdiff_t)size - (first + (ptrdiff_t)(begin * stride));
-    const size_t inside = left > 0 ? ((size_t)left + stride - 1) / stride : 0;
-    return (struct inside){begin, inside < n - begin ? inside : n - begin};
+    const struct windows samples = {first, stride, 1};
+    const struct range inside = windows_outputs(&samples, (struct range){0, size});
+    const struct range ret = range_within(inside, 0, (ptrdiff_t)n);
+    return (struct inside){(size_t)ret.first, ret.size};
 }
 
 void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n,
@@ -65,6 +61,13 @@ void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t
                      (const char *)x + (size_t)(first + (ptrdiff_t)(in.begin * stride)) * bytes,
                      stride, in.count, bytes);
     memset((char *)y + (in.begin + in.count) * bytes, 0, (n - in.begin - in.count) * bytes);
+}
+
+const void *samples_at(void *y, const void *x, size_t size, ptrdiff_t first, size_t n, size_t bytes)
+{
+    if (first >= 0 && (size_t)first + n <= size) return (const char *)x + (size_t)first * bytes;
+    samples_window(y, x, size, first, 1, n, bytes);
+    return y;
 }
 
 static void samples_conjugate(void *g, size_t n, bool f64)

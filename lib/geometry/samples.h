@@ -25,6 +25,11 @@ struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t
 void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n,
                     size_t bytes);
 
+// The samples x[first] .. x[first+n-1]: where they are if all are in [0, size), else copied to y,
+// with zeros for the others.
+const void *samples_at(void *y, const void *x, size_t size, ptrdiff_t first, size_t n,
+                       size_t bytes);
+
 // Prefetches a cache line at each of n positions `step` bytes apart, for reading or writing, if
 // that is more than a line: the hardware prefetches smaller steps.
 void samples_prefetch(const void *at, size_t step, size_t n, bool write);

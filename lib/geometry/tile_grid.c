@@ -44,8 +44,6 @@ static bool make_axis(const struct axis *axis, bool backward, struct tile_axis *
 bool tile_grid_make(const struct shape *shape, enum partita_direction direction,
                     struct tile_grid *ret)
 {
-    static const struct axis no_axis = {
-        .kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
     const bool backward = direction == PARTITA_BACKWARD_DATA;
     *ret = (struct tile_grid){.batch = shape->batch,
                               .groups = shape->groups,
@@ -59,9 +57,8 @@ bool tile_grid_make(const struct shape *shape, enum partita_direction direction,
                               .branches = 1};
     for (int i = 0; i < 3; i++) {
         struct tile_axis *axis = &ret->axis[i];
-        const int unused = 3 - shape->rank;
-        if (!make_axis(i < unused ? &no_axis : &shape->axis[i - unused], backward, axis))
-            return false;
+        const struct axis of_shape = shape_axis(shape, i);
+        if (!make_axis(&of_shape, backward, axis)) return false;
         ret->images = size_mul(ret->images, axis->images);
         ret->branches = size_mul(ret->branches, axis->branches);
         if (backward && axis->images * axis->branches != axis->out.step) ret->covers = false;

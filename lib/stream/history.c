@@ -56,7 +56,7 @@ void history_take(struct history *history, const struct partita_plan *plan, uint
     const size_t at = now % history->frames, bytes = shape->sample_bytes;
     const size_t reals = n * (shape->complex_signal ? 2 : 1);
     assert(at + n <= history->frames);
-    const uint64_t infinity = shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
+    const uint64_t infinity = shape_infinity_bits(shape);
     for (size_t c = 0; c < shape->in_channels; c++) {
         char *x = history_at(history, shape, c, at), *again = x + history->frames * bytes;
         const bool adjacent = frames->x && frames->x_stride == 1;

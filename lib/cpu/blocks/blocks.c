@@ -7,17 +7,17 @@
 #include "blocks.h"
 
 #include "cpu/conv/finish.h"
+#include "cpu/conv/signal_rates.h"
 
-// sizes: sets the exact bytes in the layout, once the transform has been created. run: computes the
-// problem as a forward problem.
+// run: computes the problem as a forward problem.
 static const struct {
-    void (*sizes)(const struct partita_plan *plan, struct block_layout *layout);
+    size_t (*shared)(const struct partita_plan *plan);
     void (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                 const struct operands *operands, char *workspace);
 } METHODS[] = {
-    [BLOCK_PAIRS] = {pairs_sizes, pairs_run},
-    [BLOCK_LAGS] = {lags_sizes, lags_run},
-    [BLOCK_IMPOSED] = {imposed_sizes, imposed_run},
+    [BLOCK_PAIRS] = {pairs_shared, pairs_run},
+    [BLOCK_LAGS] = {lags_shared, lags_run},
+    [BLOCK_IMPOSED] = {imposed_shared, imposed_run},
 };
 
 static enum partita_status blocks_plan_create(struct partita_plan *plan,
@@ -29,18 +29,14 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
     struct block_layout *layout = &blocks->layout;
     estimate_load(&plan->choice, layout, sizeof *layout);
     shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason);
-    const struct fft_request transform = {.n = layout->n,
-                                          .f64 = plan->shape.f64,
-                                          .complex = plan->shape.complex_signal,
-                                          .measure = plan->measure,
-                                          .isa = plan->isa};
     if (layout->n) {
-        const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
+        const enum partita_status status = plan_fft(plan, layout->n, &blocks->fft);
         if (status != PARTITA_OK) return status;
     }
-    METHODS[layout->method].sizes(plan, layout);
-    plan->choice.shared = layout->shared;
-    plan->choice.worker = layout->worker;
+    const struct block_transform transform = blocks_transform(plan, NULL);
+    plan->choice.shared = METHODS[layout->method].shared(plan);
+    plan->choice.worker = block_buffers_bytes(&transform);
+    if (layout->method == BLOCK_PAIRS) plan->choice.worker += pair_sums_bytes(layout->tap_blocks);
     return PARTITA_OK;
 }
 

@@ -11,8 +11,7 @@
 
 enum {
     LAGS_GROUP = 4,   // blocks transformed before their products are summed
-    LAGS_CHUNKS = 32, // chunks of blocks summed at once, each by one thread
-    LAGS_DIGITS = 24, // sums of 1, 2, 4, .. times LAGS_CHUNKS chunks, added in pairs
+    LAGS_CHUNKS = 32, // chunks of blocks summed in a round, each by one thread
 };
 
 // plan->state.
@@ -40,27 +39,10 @@ static inline const struct block_layout *blocks_layout(const struct partita_plan
 
 void blocks_estimate(const struct request *request, struct estimate *ret);
 
-static inline struct block_transform blocks_transform(const struct partita_plan *plan)
-{
-    return block_transform(blocks_of(plan)->fft, plan->kernels, blocks_shape(plan)->sample_bytes);
-}
-
-// Buffers of one thread: samples and spectra (imposed blocks that are summed in time: samples of
-// a block and of an interval), a block of the taps before it is widened, and scratch.
-struct blocks_buffers {
-    char *samples, *narrow, *scratch, *spectra;
-};
-struct blocks_buffers blocks_buffers_layout(const struct partita_plan *plan, struct arena *arena);
-size_t blocks_buffers_bytes(const struct partita_plan *plan);
-
-static inline struct blocks_buffers blocks_worker_buffers(const struct partita_plan *plan,
-                                                          char *workspace, int worker)
-{
-    const struct estimate *choice = &plan->choice;
-    struct arena arena = {.base = workspace + choice->shared + (size_t)worker * choice->worker,
-                          .size = choice->worker};
-    return blocks_buffers_layout(plan, &arena);
-}
+// The transform and the buffers of a thread, which are in the workspace of a call; NULL: the caller
+// sets their memory. Imposed blocks that are summed in time have no transform: their buffers hold
+// the samples of a block and the sums of an interval.
+struct block_transform blocks_transform(const struct partita_plan *plan, char *workspace);
 
 // The taps of a path, in the caller's layout.
 static inline const char *blocks_path(const struct partita_plan *plan, const char *taps,
@@ -71,11 +53,11 @@ static inline const char *blocks_path(const struct partita_plan *plan, const cha
     return taps + from * shape->axis[0].kernel * shape->tap_bytes;
 }
 
-// samples = a block of the taps of a path, or of a channel of gy, in causal order, widened to the
-// signal's type. BLOCK_PAIRS divides it by the transform's gain; other methods append zeros up to
-// the length of a transform. `narrow` is used if the taps' type is not the signal's.
+// buffers->samples = a block of the taps of a path, or of a channel of gy, in causal order, widened
+// to the signal's type. BLOCK_PAIRS divides it by the transform's gain; other methods append zeros
+// up to the length of a transform.
 void blocks_load_taps(const struct partita_plan *plan, const char *taps, size_t block,
-                      char *samples, char *narrow);
+                      const struct block_buffers *buffers);
 
 struct filter_bytes blocks_filter_bytes(const struct partita_plan *plan);
 enum partita_status blocks_filter_pack(struct partita_filter *filter, const void *taps,
@@ -94,16 +76,17 @@ static inline struct block_spectra blocks_taps_spectra(const struct partita_plan
     return (struct block_spectra){spectra + index * bytes, count};
 }
 
-// The methods (METHODS in blocks.c). pairs_run also computes backward weight.
-void pairs_sizes(const struct partita_plan *plan, struct block_layout *layout);
+// The methods: bytes of workspace that threads share, once the transform has been created; a call.
+// pairs_run also computes backward weight.
+size_t pairs_shared(const struct partita_plan *plan);
 void pairs_run(const struct partita_plan *plan, const struct partita_filter *filter,
                const struct operands *operands, char *workspace);
 
-void lags_sizes(const struct partita_plan *plan, struct block_layout *layout);
+size_t lags_shared(const struct partita_plan *plan);
 void lags_run(const struct partita_plan *plan, const struct partita_filter *filter,
               const struct operands *operands, char *workspace);
 
-void imposed_sizes(const struct partita_plan *plan, struct block_layout *layout);
+size_t imposed_shared(const struct partita_plan *plan);
 void imposed_run(const struct partita_plan *plan, const struct partita_filter *filter,
                  const struct operands *operands, char *workspace);
 

@@ -16,14 +16,14 @@ static struct part_schedule imposed_schedule(const struct partita_plan *plan)
     return part_schedule_of(blocks_shape(plan), layout->tap_block, layout->signal_block);
 }
 
-void imposed_sizes(const struct partita_plan *plan, struct block_layout *layout)
+size_t imposed_shared(const struct partita_plan *plan)
 {
     const struct part_schedule schedule = imposed_schedule(plan);
     const struct fft *fft = blocks_of(plan)->fft;
-    const size_t spectra =
-        size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&schedule).size);
-    layout->worker = blocks_buffers_bytes(plan);
-    layout->shared = fft ? size_mul(spectra, fft->spectrum_bytes) : 0;
+    return fft ? size_mul(
+                     size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&schedule).size),
+                     fft->spectrum_bytes)
+               : 0;
 }
 
 struct imposed_call {
@@ -34,7 +34,8 @@ struct imposed_call {
     size_t output, division;
     struct part_schedule schedule;
     struct range signals;
-    char *workspace; // begins with the spectra [group_in][signals]
+    char *spectra; // [group_in][signals]
+    struct block_transform transform;
 };
 
 // samples = zeros, block `index` of a channel, zeros.
@@ -43,25 +44,23 @@ static void load_signal(const struct imposed_call *call, size_t channel, size_t 
 {
     const struct shape *shape = blocks_shape(call->plan);
     const size_t size = shape->axis[0].size, bytes = shape->sample_bytes;
-    const size_t block = call->schedule.signal_part, end = before + block;
-    assert(end <= length);
-    memset(samples, 0, before * bytes);
-    samples_window(samples + before * bytes, call->x + channel * size * bytes, size,
-                   (ptrdiff_t)(index * block), 1, block, bytes);
-    memset(samples + end * bytes, 0, (length - end) * bytes);
+    const size_t first = index * call->schedule.signal_part;
+    samples_window(samples, call->x + (channel * size + first) * bytes,
+                   size_min(size - first, call->schedule.signal_part), -(ptrdiff_t)before, 1,
+                   length, bytes);
 }
 
-// One task: the spectrum of one block of one channel.
+// One task: the spectrum of one block of one channel. Of pairs of an interval, the blocks of the
+// signal go down as those of the taps go up, so spectra are stored from the last block on.
 static void imposed_transform_signal(void *context, size_t task, int worker)
 {
     const struct imposed_call *call = context;
-    const struct fft *fft = blocks_of(call->plan)->fft;
-    const struct blocks_buffers buffers =
-        blocks_worker_buffers(call->plan, call->workspace, worker);
-    const size_t index = (size_t)call->signals.first + task % call->signals.size;
-    load_signal(call, task / call->signals.size, index, buffers.samples, 0, fft->n);
-    fft_forward(fft, call->workspace + task * fft->spectrum_bytes, buffers.samples,
-                buffers.scratch);
+    const struct fft *fft = call->transform.fft;
+    const struct block_buffers buffers = block_buffers_of(&call->transform, worker);
+    const size_t size = call->signals.size, channel = task / size, i = task % size;
+    load_signal(call, channel, (size_t)call->signals.first + size - 1 - i, buffers.samples, 0,
+                fft->n);
+    fft_forward(fft, call->spectra + task * fft->spectrum_bytes, buffers.samples, buffers.scratch);
 }
 
 static const char *taps_at(const struct imposed_call *call, size_t channel, size_t block)
@@ -74,26 +73,25 @@ static const char *taps_at(const struct imposed_call *call, size_t channel, size
 // The samples of all pairs of an interval, by one transform.
 static char *sum_by_transform(const struct imposed_call *call,
                               const struct part_schedule_pairs *pairs,
-                              const struct blocks_buffers *buffers)
+                              const struct block_buffers *buffers)
 {
     const struct kernels *kernels = call->plan->kernels;
     const struct shape *shape = blocks_shape(call->plan);
-    const struct fft *fft = blocks_of(call->plan)->fft;
+    const struct fft *fft = call->transform.fft;
     const size_t lines = fft->lines, bytes = fft->spectrum_bytes;
-    const size_t scalars = bytes / shape->scalar_bytes;
-    char *sum = buffers->spectra, *row = sum + bytes, *spare = row + bytes;
+    const size_t behind = (size_t)range_end(call->signals) - 1;
+    char *sum = buffers->spectrum, *row = sum + bytes;
     memset(sum, 0, bytes);
     for (size_t c = 0; c < shape->group_in; c++)
-        for (size_t i = 0; i < pairs->count; i++) {
-            const size_t signal =
-                pairs->signal - i * pairs->signal_step - (size_t)call->signals.first;
-            const char *x = call->workspace + (c * call->signals.size + signal) * bytes;
+        for (size_t i = 0, n; i < pairs->count; i += n) {
+            const size_t signal = behind - (pairs->signal - i * pairs->signal_step);
+            const char *x = call->spectra + (c * call->signals.size + signal) * bytes;
             const char *h = taps_at(call, c, pairs->taps + i * pairs->taps_step);
-            const bool overwrite = i % MAX_TERMS == 0;
-            assert(signal < call->signals.size);
-            kernels->cmac(overwrite ? row : spare, x, lines, h, lines, 1, lines);
-            if (!overwrite) kernels->add(row, spare, scalars);
-            if ((i + 1) % MAX_TERMS == 0 || i + 1 == pairs->count) kernels->add(sum, row, scalars);
+            n = size_min(pairs->count - i, MAX_TERMS);
+            assert(signal + (n - 1) * pairs->signal_step < call->signals.size);
+            kernels->cmac(row, x, pairs->signal_step * lines, h, pairs->taps_step * lines, n,
+                          lines);
+            kernels->add(sum, row, bytes / shape->scalar_bytes);
         }
     fft_inverse(fft, buffers->samples, sum, buffers->scratch);
     kernels->scale(buffers->samples, buffers->samples, 1 / fft->gain,
@@ -102,23 +100,23 @@ static char *sum_by_transform(const struct imposed_call *call,
 }
 
 static char *sum_in_time(const struct imposed_call *call, const struct part_schedule_pairs *pairs,
-                         const struct blocks_buffers *buffers)
+                         const struct block_buffers *buffers)
 {
     const struct kernels *kernels = call->plan->kernels;
     const struct shape *shape = blocks_shape(call->plan);
     const size_t taps = call->schedule.taps_part, n = call->schedule.apart - 1, zeros = taps - 1;
     const size_t reals = shape->complex_signal ? 2 : 1;
     const char *x = buffers->samples + zeros * shape->sample_bytes;
-    memset(buffers->spectra, 0, n * shape->sample_bytes);
+    memset(buffers->spectrum, 0, n * shape->sample_bytes);
     for (size_t c = 0; c < shape->group_in; c++)
         for (size_t i = 0; i < pairs->count; i++) {
             const char *h = taps_at(call, c, pairs->taps + i * pairs->taps_step);
             load_signal(call, c, pairs->signal - i * pairs->signal_step, buffers->samples, zeros,
                         n + zeros);
-            if (shape->complex_taps) kernels->fir_complex(buffers->spectra, x, h, n, taps);
-            else kernels->fir(buffers->spectra, x, h, reals * n, taps, reals);
+            if (shape->complex_taps) kernels->fir_complex(buffers->spectrum, x, h, n, taps);
+            else kernels->fir(buffers->spectrum, x, h, reals * n, taps, reals);
         }
-    return buffers->spectra;
+    return buffers->spectrum;
 }
 
 // One task: one interval of the division at hand.
@@ -131,8 +129,7 @@ static void add_interval(void *context, size_t task, int worker)
     const size_t bytes = shape->sample_bytes;
     const struct part_schedule_pairs pairs = part_schedule_pairs(schedule, begin);
     if (!pairs.count) return;
-    const struct blocks_buffers buffers =
-        blocks_worker_buffers(call->plan, call->workspace, worker);
+    const struct block_buffers buffers = block_buffers_of(&call->transform, worker);
     const char *samples = blocks_layout(call->plan)->n ? sum_by_transform(call, &pairs, &buffers)
                                                        : sum_in_time(call, &pairs, &buffers);
     const struct range interval = {(ptrdiff_t)begin, schedule->apart - 1};
@@ -148,8 +145,11 @@ void imposed_run(const struct partita_plan *plan, const struct partita_filter *f
 {
     const struct shape *shape = blocks_shape(plan);
     const struct axis *axis = &shape->axis[0];
-    struct imposed_call call = {
-        .plan = plan, .filter = filter, .schedule = imposed_schedule(plan), .workspace = workspace};
+    struct imposed_call call = {.plan = plan,
+                                .filter = filter,
+                                .schedule = imposed_schedule(plan),
+                                .spectra = workspace,
+                                .transform = blocks_transform(plan, workspace)};
     call.signals = part_schedule_signals(&call.schedule);
     for (size_t at = 0; at < shape->batch * shape->groups; at++) {
         const size_t in = at * shape->group_in, out = at * shape->group_out;

@@ -4,8 +4,9 @@
 // outputs, so one spectrum sums them and one inverse transform ends it. Memory is that of some
 // spectra, however long the operands are.
 //
-// Blocks are summed in chunks of up to 64, of which LAGS_CHUNKS go in parallel; their sums are
-// added in pairs, in one order for any number of threads.
+// Blocks are summed in chunks of up to 64. In a round LAGS_CHUNKS of these go in parallel; their
+// sums are added in a tree, and then to those of earlier rounds: one order for any number of
+// threads.
 #include <assert.h>
 #include <string.h>
 
@@ -16,10 +17,9 @@
 
 enum { MAX_CHUNK = 64 };
 
-void lags_sizes(const struct partita_plan *plan, struct block_layout *layout)
+size_t lags_shared(const struct partita_plan *plan)
 {
-    layout->worker = blocks_buffers_bytes(plan);
-    layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * blocks_of(plan)->fft->spectrum_bytes;
+    return (LAGS_CHUNKS + 1) * blocks_of(plan)->fft->spectrum_bytes;
 }
 
 // One window of outputs of one channel: the sum over the blocks of each input of the group that
@@ -34,38 +34,33 @@ struct window {
     ptrdiff_t base;       // where the samples that block 0 reads begin
     size_t chunk, chunks; // elements of a chunk; all chunks
     size_t first_chunk;   // of those at hand
-    char *sums, *digits;  // [LAGS_CHUNKS], [LAGS_DIGITS] spectra
-    char *workspace;
+    char *sums, *total;   // [LAGS_CHUNKS] spectra, one spectrum
+    struct block_transform transform;
     size_t bytes, reals; // of a spectrum
 };
 
 static void lags_transform_signal(const struct window *window, size_t channel, size_t block,
-                                  char *spectrum, const struct blocks_buffers *buffers)
+                                  char *spectrum, const struct block_buffers *buffers)
 {
     const struct block_layout *layout = blocks_layout(window->plan);
     const size_t size = blocks_shape(window->plan)->axis[0].size;
     const size_t bytes = blocks_shape(window->plan)->sample_bytes;
     const ptrdiff_t first = window->base - (ptrdiff_t)(block * layout->tap_block);
-    const char *x = window->x + channel * size * bytes;
-    if (first >= 0 && (size_t)first + layout->n <= size) {
-        x += (size_t)first * bytes;
-    } else {
-        samples_window(buffers->samples, x, size, first, 1, layout->n, bytes);
-        x = buffers->samples;
-    }
+    const void *x = samples_at(buffers->samples, window->x + channel * size * bytes, size, first,
+                               layout->n, bytes);
     fft_forward(blocks_of(window->plan)->fft, spectrum, x, buffers->scratch);
 }
 
 // Both operands of the elements from `at` on, of one channel: their sum goes to y.
 static void lags_sum_group(const struct window *window, size_t at, size_t count, char *y,
-                           const struct blocks_buffers *buffers)
+                           const struct block_buffers *buffers)
 {
     const struct partita_plan *plan = window->plan;
     const struct block_layout *layout = blocks_layout(plan);
     const size_t channel = at / window->blocks.size, path = window->first_path + channel;
     const size_t block = (size_t)window->blocks.first + at % window->blocks.size;
     const size_t bytes = window->bytes, lines = blocks_of(plan)->fft->lines;
-    char *signal = buffers->spectra, *transformed = signal + LAGS_GROUP * bytes;
+    char *signal = buffers->spectrum, *transformed = signal + LAGS_GROUP * bytes;
     const char *taps = transformed;
     assert(count <= LAGS_GROUP && block + count <= layout->tap_blocks);
     if (window->filter)
@@ -73,8 +68,7 @@ static void lags_sum_group(const struct window *window, size_t at, size_t count,
     for (size_t i = 0; i < count; i++) {
         lags_transform_signal(window, channel, block + i, signal + i * bytes, buffers);
         if (window->filter) continue;
-        blocks_load_taps(plan, blocks_path(plan, window->taps, path), block + i, buffers->samples,
-                         buffers->narrow);
+        blocks_load_taps(plan, blocks_path(plan, window->taps, path), block + i, buffers);
         fft_forward(blocks_of(plan)->fft, transformed + i * bytes, buffers->samples,
                     buffers->scratch);
     }
@@ -86,8 +80,8 @@ static void lags_sum_chunk(void *context, size_t task, int worker)
 {
     const struct window *window = context;
     const struct partita_plan *plan = window->plan;
-    const struct blocks_buffers buffers = blocks_worker_buffers(plan, window->workspace, worker);
-    char *spare = buffers.spectra + 2 * LAGS_GROUP * window->bytes;
+    const struct block_buffers buffers = block_buffers_of(&window->transform, worker);
+    char *spare = buffers.spectrum + 2 * LAGS_GROUP * window->bytes;
     const size_t all = blocks_shape(plan)->group_in * window->blocks.size;
     const size_t first = (window->first_chunk + task) * window->chunk;
     const size_t end = size_min(all, first + window->chunk);
@@ -100,35 +94,19 @@ static void lags_sum_chunk(void *context, size_t task, int worker)
     }
 }
 
-// Adds sums of equally many chunks like carries of a binary number: `taken` says which digits are
-// there.
-static void add_carry(const struct window *window, size_t *taken)
-{
-    const size_t bytes = window->bytes;
-    size_t digit = 0;
-    for (; *taken >> digit & 1 && digit + 1 < LAGS_DIGITS; digit++)
-        window->plan->kernels->add(window->sums, window->digits + digit * bytes, window->reals);
-    memcpy(window->digits + digit * bytes, window->sums, bytes);
-    *taken = (*taken >> digit | 1) << digit;
-}
-
-// The sum of all chunks, where the first one's was.
+// Fills window->total, round by round.
 static void sum_window(struct window *window)
 {
     const struct partita_plan *plan = window->plan;
     const size_t bytes = window->bytes, reals = window->reals;
-    size_t taken = 0;
+    memset(window->total, 0, bytes);
     for (window->first_chunk = 0; window->first_chunk < window->chunks;
          window->first_chunk += LAGS_CHUNKS) {
         const size_t n = size_min(window->chunks - window->first_chunk, LAGS_CHUNKS);
         thread_loop(plan->threads, n, lags_sum_chunk, window);
         split_k_reduce_tree(plan->kernels, window->sums, window->sums + bytes, bytes, n, reals);
-        add_carry(window, &taken);
+        plan->kernels->add(window->total, window->sums, reals);
     }
-    memset(window->sums, 0, bytes);
-    for (size_t digit = 0; digit < LAGS_DIGITS; digit++)
-        if (taken >> digit & 1)
-            plan->kernels->add(window->sums, window->digits + digit * bytes, reals);
 }
 
 // The blocks that read any of the signal: those whose n samples from base - i*block on do.
@@ -158,8 +136,8 @@ static void run_window(struct window *window, size_t block, char *y)
     window->chunk = size_max(size_min(each, MAX_CHUNK), 1);
     window->chunks = ceil_div(all, window->chunk);
     sum_window(window);
-    const struct blocks_buffers buffers = blocks_worker_buffers(plan, window->workspace, 0);
-    fft_inverse(fft, buffers.samples, window->sums, buffers.scratch);
+    const struct block_buffers buffers = block_buffers_of(&window->transform, 0);
+    fft_inverse(fft, buffers.samples, window->total, buffers.scratch);
     char *first = buffers.samples + before * bytes;
     plan->kernels->scale(first, first, 1 / fft->gain, layout->hop * bytes / shape->scalar_bytes);
     samples_copy(y + out.first * bytes, 1, first + out.skip * bytes, shape->axis[0].stride,
@@ -175,8 +153,8 @@ void lags_run(const struct partita_plan *plan, const struct partita_filter *filt
                             .filter = filter,
                             .taps = operands->from_taps ? operands->from[1] : NULL,
                             .sums = workspace,
-                            .digits = workspace + LAGS_CHUNKS * spectrum,
-                            .workspace = workspace,
+                            .total = workspace + LAGS_CHUNKS * spectrum,
+                            .transform = blocks_transform(plan, workspace),
                             .bytes = spectrum,
                             .reals = spectrum / shape->scalar_bytes};
     for (size_t at = 0; at < shape->batch * shape->out_channels; at++) {

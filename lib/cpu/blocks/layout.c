@@ -75,7 +75,7 @@ static bool cpu_fit(const struct block_device *device, struct block_layout *layo
     layout->filter = size_mul(blocks, spectrum);
     if (layout->method == BLOCK_LAGS) {
         layout->worker += (2 * LAGS_GROUP + 1) * spectrum;
-        layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * spectrum;
+        layout->shared = (LAGS_CHUNKS + 1) * spectrum;
         return blocks_fits(request, layout);
     }
     const size_t signals = ceil_div(shape->axis[0].size, layout->signal_block);

@@ -15,16 +15,6 @@ enum {
     TASK_BYTES = 1 << 18, // should fit a core's cache
 };
 
-struct block_transform block_transform(const struct fft *fft, const struct kernels *kernels,
-                                       size_t sample_bytes)
-{
-    return (struct block_transform){.fft = fft,
-                                    .kernels = kernels,
-                                    .sample_bytes = sample_bytes,
-                                    .length = fft->n / 2,
-                                    .lines = fft->lines};
-}
-
 // Lines from one line of a spectrum to the next: odd, so that they do not meet in the same cache
 // sets.
 static size_t spectra_pitch(size_t count)
@@ -50,15 +40,17 @@ static struct block_buffers block_buffers_layout(const struct block_transform *t
                                                  struct arena *arena)
 {
     struct block_buffers buffers;
-    buffers.samples = arena_take(arena, transform->fft->n * transform->sample_bytes);
-    buffers.spectrum = arena_take(arena, transform->fft->spectrum_bytes);
-    buffers.scratch = arena_take(arena, transform->fft->scratch_bytes);
+    buffers.samples = arena_take(arena, transform->samples);
+    buffers.spectrum = arena_take(arena, transform->spectra);
+    buffers.scratch = arena_take(arena, transform->fft ? transform->fft->scratch_bytes : 0);
+    buffers.narrow = arena_take(arena, transform->narrow);
     return buffers;
 }
 
-struct block_buffers block_buffers_of(const struct block_transform *transform, char *work)
+struct block_buffers block_buffers_of(const struct block_transform *transform, int worker)
 {
-    struct arena arena = {.base = work};
+    struct arena arena = {.base = transform->work + (size_t)worker * transform->work_stride,
+                          .size = transform->work_stride};
     return block_buffers_layout(transform, &arena);
 }
 
@@ -81,7 +73,7 @@ void block_forward(const struct block_transform *transform, const struct block_s
 struct block_spectra block_inputs_spectra(const struct block_inputs *inputs, size_t channel)
 {
     const size_t count = inputs->spectra.count;
-    const size_t bytes = block_spectra_bytes(inputs->transform->lines, count);
+    const size_t bytes = block_spectra_bytes(inputs->transform->fft->lines, count);
     return (struct block_spectra){inputs->spectra.lines + channel * bytes, count};
 }
 
@@ -91,22 +83,20 @@ static void transform_input(void *context, size_t task, int worker)
     const struct block_inputs *inputs = context;
     const struct block_transform *transform = inputs->transform;
     const size_t n_new = inputs->end - inputs->from, bytes = transform->sample_bytes;
+    const size_t length = block_length(transform);
     const size_t channel = task / n_new, i = inputs->from + task % n_new;
     const struct block_spectra spectra = block_inputs_spectra(inputs, channel);
-    struct block_buffers buffers =
-        block_buffers_of(transform, inputs->work + (size_t)worker * inputs->work_stride);
-    const char *x = inputs->x + channel * inputs->size * bytes;
-    const ptrdiff_t first = inputs->first + (ptrdiff_t)(i * transform->length);
-    const bool inside = first >= 0 && (size_t)first + transform->length <= inputs->size;
-    if (!inside)
-        samples_window(buffers.samples, x, inputs->size, first, 1, transform->length, bytes);
-    block_forward(transform, &spectra, i, inside ? x + (size_t)first * bytes : buffers.samples,
-                  &buffers);
+    struct block_buffers buffers = block_buffers_of(transform, worker);
+    const void *x =
+        samples_at(buffers.samples, inputs->x + channel * inputs->size * bytes, inputs->size,
+                   inputs->first + (ptrdiff_t)(i * length), length, bytes);
+    block_forward(transform, &spectra, i, x, &buffers);
 }
 
-void block_inputs_forward(struct block_inputs *inputs, size_t channels, int threads)
+void block_inputs_forward(struct block_inputs *inputs, size_t channels)
 {
-    thread_loop(threads, channels * (inputs->end - inputs->from), transform_input, inputs);
+    thread_loop(inputs->transform->threads, channels * (inputs->end - inputs->from),
+                transform_input, inputs);
 }
 
 void block_inverse(const struct block_transform *transform, void *x, void *spectrum,
@@ -132,10 +122,10 @@ static void clear_margins(void *context, size_t line, int worker)
 }
 
 void block_spectra_margins(const struct block_transform *transform,
-                           const struct block_spectra *spectra, size_t used, int threads)
+                           const struct block_spectra *spectra, size_t used)
 {
     struct line_range range = {spectra, 0, used};
-    thread_loop(threads, transform->lines, clear_margins, &range);
+    thread_loop(transform->threads, transform->fft->lines, clear_margins, &range);
 }
 
 static void shift_line(void *context, size_t line, int worker)
@@ -147,12 +137,11 @@ static void shift_line(void *context, size_t line, int worker)
 }
 
 void block_spectra_shift(const struct block_transform *transform,
-                         const struct block_spectra *spectra, size_t from, size_t count,
-                         int threads)
+                         const struct block_spectra *spectra, size_t from, size_t count)
 {
     struct line_range range = {spectra, from, count};
     assert(from + count <= spectra->count);
-    if (from && count) thread_loop(threads, transform->lines, shift_line, &range);
+    if (from && count) thread_loop(transform->threads, transform->fft->lines, shift_line, &range);
 }
 
 size_t pair_sums_bytes(size_t left_count)
@@ -207,9 +196,8 @@ static struct cmac_path left_lines(const struct pair_sums *sums, size_t first, s
     return (struct cmac_path){.h = work, .h_pitch = left->count};
 }
 
-// Left's spectra from .. end-1 in `n` sums; spectrum i of the first one meets right's spectrum
-// `top`
-// - i.
+// Left's spectra from .. end-1 in `n` sums; spectrum i of the first one meets the spectrum
+// `top` - i of right.
 static void add_terms(const struct task *task, ptrdiff_t top, size_t n, ptrdiff_t from,
                       ptrdiff_t end, void *const *y)
 {
@@ -263,9 +251,10 @@ static void sum_lines(void *context, size_t index, int worker)
 {
     const struct pair_sums *sums = context;
     const size_t each = lines_of_task(sums), first = index * each;
-    const size_t lines = size_min(sums->transform->lines - first, each);
+    const size_t lines = size_min(sums->transform->fft->lines - first, each);
     const ptrdiff_t q = sums->lags ? sums->first : sums->first - 1;
-    char *work = sums->work + (size_t)worker * sums->work_stride;
+    char *work = sums->transform->work + (size_t)worker * sums->transform->work_stride +
+                 block_buffers_bytes(sums->transform);
     const struct task task = {
         .sums = sums,
         .first = first,
@@ -286,7 +275,8 @@ static void sum_lines(void *context, size_t index, int worker)
     }
 }
 
-void pair_sums_run(struct pair_sums *sums, int threads)
+void pair_sums_run(struct pair_sums *sums)
 {
-    thread_loop(threads, ceil_div(sums->transform->lines, lines_of_task(sums)), sum_lines, sums);
+    thread_loop(sums->transform->threads,
+                ceil_div(sums->transform->fft->lines, lines_of_task(sums)), sum_lines, sums);
 }

@@ -30,24 +30,31 @@ struct block_spectra {
 // Bytes of `count` spectra of `lines` lines; SIZE_MAX on overflow.
 size_t block_spectra_bytes(size_t lines, size_t count);
 
-// The transform of blocks of one size.
+// The transform of blocks of one size, the threads that work on them, and the memory of these
+// threads: `work`, for each its buffers and then those of sums.
 struct block_transform {
-    const struct fft *fft;
+    struct fft *fft; // NULL: there are none
     const struct kernels *kernels;
     size_t sample_bytes;
-    size_t length; // samples of a block: half a transform
-    size_t lines;  // of a spectrum
+    int threads;
+    size_t samples, spectra, narrow; // bytes of the buffers
+    char *work;
+    size_t work_stride; // from one thread to the next
 };
 
-struct block_transform block_transform(const struct fft *fft, const struct kernels *kernels,
-                                       size_t sample_bytes);
+// Samples of a block of half a transform.
+static inline size_t block_length(const struct block_transform *transform)
+{
+    return transform->fft->n / 2;
+}
 
-// The buffers that one thread needs to transform a block; `work` has block_buffers_bytes.
+// The buffers of one thread: samples, one or more spectra, scratch of transforms, and a block of
+// taps before it is widened to complex samples.
 struct block_buffers {
-    char *samples, *spectrum, *scratch;
+    char *samples, *spectrum, *scratch, *narrow;
 };
 
-struct block_buffers block_buffers_of(const struct block_transform *transform, char *work);
+struct block_buffers block_buffers_of(const struct block_transform *transform, int worker);
 size_t block_buffers_bytes(const struct block_transform *transform);
 
 // Spectrum `index` = transform of x[length], which may be buffers->samples, and zeros.
@@ -62,13 +69,11 @@ struct block_inputs {
     size_t size;
     ptrdiff_t first;
     struct block_spectra spectra; // of channel 0; those of the others follow
-    char *work;                   // block_buffers_bytes per thread,
-    size_t work_stride;           // from one thread to the next
     size_t from, end;             // the spectra that block_inputs_forward computes
 };
 
 struct block_spectra block_inputs_spectra(const struct block_inputs *inputs, size_t channel);
-void block_inputs_forward(struct block_inputs *inputs, size_t channels, int threads);
+void block_inputs_forward(struct block_inputs *inputs, size_t channels);
 
 // x[length] = the first half of the inverse transform of the spectrum, which is destroyed. x may be
 // buffers->samples. The result has the transform's gain: callers divide the left operand by it.
@@ -77,12 +82,11 @@ void block_inverse(const struct block_transform *transform, void *x, void *spect
 
 // Writes the zeros around spectra 0 .. used-1 of each line. The right operand of sums needs them.
 void block_spectra_margins(const struct block_transform *transform,
-                           const struct block_spectra *spectra, size_t used, int threads);
+                           const struct block_spectra *spectra, size_t used);
 
-// Moves `count` spectra to the front, on up to `threads` threads.
+// Moves `count` spectra to the front.
 void block_spectra_shift(const struct block_transform *transform,
-                         const struct block_spectra *spectra, size_t from, size_t count,
-                         int threads);
+                         const struct block_spectra *spectra, size_t from, size_t count);
 
 // Sums over pairs: block i of `left` and block j of `right` contribute to output block i + j.
 // With `lags` they contribute to block j - i and `left` is conjugated; block t then holds the lags
@@ -94,18 +98,16 @@ struct pair_sums {
     bool lags;
     ptrdiff_t first; // output blocks first .. first + count - 1
     size_t count;
-    char *out;          // count + 1 spectra; pair_sums_out says which one is an output block's
-    char *work;         // pair_sums_bytes per thread,
-    size_t work_stride; // from one thread to the next
-    bool add;           // add to the contents of `out`: several channels are summed
-    bool gather;        // after the last channel: add the overlapping halves
+    char *out;   // count + 1 spectra; pair_sums_out says which one is an output block's
+    bool add;    // add to the contents of `out`: several channels are summed
+    bool gather; // after the last channel: add the overlapping halves
 };
 
 // Bytes that one thread needs if the left operand has that many spectra.
 size_t pair_sums_bytes(size_t left_count);
 
-// Runs all sums on up to `threads` threads; a task computes a few lines of all outputs.
-void pair_sums_run(struct pair_sums *sums, int threads);
+// Runs all sums; a task computes a few lines of all outputs.
+void pair_sums_run(struct pair_sums *sums);
 
 // The spectrum of output block first + i.
 char *pair_sums_out(const struct pair_sums *sums, size_t i);

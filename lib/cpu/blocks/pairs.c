@@ -40,8 +40,8 @@ static size_t pairs_layout_shared(const struct partita_plan *plan, char *base, s
     struct arena arena = {.base = base};
     *ret = (struct pairs){.plan = plan,
                           .weight = plan->direction == PARTITA_BACKWARD_WEIGHT,
-                          .transform = blocks_transform(plan)};
-    const size_t lines = ret->transform.lines;
+                          .transform = blocks_transform(plan, base)};
+    const size_t lines = ret->transform.fft->lines;
     const size_t held = ret->weight ? block_inputs_read(shape, layout, 0, layout->blocks).size
                                     : block_input_count(shape, layout, layout->in_flight);
     char *inputs = arena_take(&arena, size_mul(shape->group_in, block_spectra_bytes(lines, held)));
@@ -54,18 +54,10 @@ static size_t pairs_layout_shared(const struct partita_plan *plan, char *base, s
     return arena.used;
 }
 
-void pairs_sizes(const struct partita_plan *plan, struct block_layout *layout)
+size_t pairs_shared(const struct partita_plan *plan)
 {
     struct pairs call;
-    layout->shared = pairs_layout_shared(plan, NULL, &call);
-    layout->worker =
-        size_add(block_buffers_bytes(&call.transform), pair_sums_bytes(layout->tap_blocks));
-}
-
-static struct block_buffers pairs_worker_buffers(const struct pairs *call, int worker)
-{
-    return block_buffers_of(&call->transform,
-                            call->inputs.work + (size_t)worker * call->inputs.work_stride);
+    return pairs_layout_shared(plan, NULL, &call);
 }
 
 // One task: one block of one channel of gy.
@@ -76,8 +68,8 @@ static void transform_gy(void *context, size_t task, int worker)
     const struct block_layout *layout = blocks_layout(call->plan);
     const size_t channel = task / layout->tap_blocks, i = task % layout->tap_blocks;
     const char *gy = call->gy + channel * shape->axis[0].kernel * shape->tap_bytes;
-    struct block_buffers buffers = pairs_worker_buffers(call, worker);
-    blocks_load_taps(call->plan, gy, i, buffers.samples, NULL);
+    struct block_buffers buffers = block_buffers_of(&call->transform, worker);
+    blocks_load_taps(call->plan, gy, i, &buffers);
     const struct block_spectra spectra = blocks_taps_spectra(call->plan, call->taps, channel);
     block_forward(&call->transform, &spectra, i, buffers.samples, &buffers);
 }
@@ -95,19 +87,18 @@ static void next_inputs(struct pairs *call)
     assert(next.size <= call->inputs.spectra.count && kept <= next.size);
     for (size_t c = 0; kept && c < channels; c++) {
         const struct block_spectra spectra = block_inputs_spectra(&call->inputs, c);
-        block_spectra_shift(&call->transform, &spectra, (size_t)(next.first - last.first), kept,
-                            plan->threads);
+        block_spectra_shift(&call->transform, &spectra, (size_t)(next.first - last.first), kept);
     }
     call->range = next;
     call->inputs.first = layout->trimmed.first + next.first * (ptrdiff_t)layout->tap_block;
     call->inputs.from = kept;
     call->inputs.end = next.size;
-    block_inputs_forward(&call->inputs, channels, plan->threads);
+    block_inputs_forward(&call->inputs, channels);
     // Between the signal's ends no sum reaches beyond these blocks.
     const bool inside = call->first > 0 && range_end(next) >= (ptrdiff_t)end_block;
     for (size_t c = 0; !inside && c < channels; c++) {
         const struct block_spectra spectra = block_inputs_spectra(&call->inputs, c);
-        block_spectra_margins(&call->transform, &spectra, next.size, plan->threads);
+        block_spectra_margins(&call->transform, &spectra, next.size);
     }
 }
 
@@ -124,12 +115,10 @@ static void add_products(struct pairs *call, size_t in, size_t taps, char *out, 
         .first = (ptrdiff_t)call->first,
         .count = call->count,
         .out = out,
-        .work = call->inputs.work + block_buffers_bytes(&call->transform),
-        .work_stride = call->inputs.work_stride,
         .add = !first,
         .gather = last,
     };
-    pair_sums_run(&call->sums, call->plan->threads);
+    pair_sums_run(&call->sums);
 }
 
 // One task: one output block; a path's gradient is in the order of the caller's taps.
@@ -138,10 +127,10 @@ static void pairs_finish_block(void *context, size_t task, int worker)
     const struct pairs *call = context;
     const struct axis *axis = &blocks_shape(call->plan)->axis[0];
     const size_t path = task / call->count, block = task % call->count;
-    const size_t bytes = call->transform.sample_bytes, hop = call->transform.length;
+    const size_t bytes = call->transform.sample_bytes, hop = block_length(&call->transform);
     const size_t begin = (call->first + block) * hop;
     const struct block_outputs out = block_outputs(axis, begin, begin + hop);
-    struct block_buffers buffers = pairs_worker_buffers(call, worker);
+    struct block_buffers buffers = block_buffers_of(&call->transform, worker);
     if (!out.count) return;
     const bool reversed = call->weight && call->plan->shape.flip;
     const bool in_place = !reversed && axis->stride == 1 && out.count == hop;
@@ -198,8 +187,6 @@ void pairs_run(const struct partita_plan *plan, const struct partita_filter *fil
     if (!call.weight) call.taps = filter->state;
     call.inputs.transform = &call.transform;
     call.inputs.size = axis->size;
-    call.inputs.work = workspace + plan->choice.shared;
-    call.inputs.work_stride = plan->choice.worker;
     for (size_t i = 0; i < shape->batch * shape->groups; i++) {
         const size_t item = call.weight ? i % shape->batch : i / shape->groups;
         const size_t group = call.weight ? i / shape->batch : i % shape->groups;

@@ -11,7 +11,6 @@
 
 // spectrum->state.
 struct cpu_spectrum {
-    struct fft *fft;
     struct block_transform transform;
     struct block_spectra spectra;
 };
@@ -25,25 +24,25 @@ static enum partita_status transform_all(struct partita_spectrum *spectrum, cons
 {
     const struct partita_allocator *allocator = &spectrum->allocator;
     struct cpu_spectrum *state = cpu_spectrum_of(spectrum);
-    const struct block_transform *transform = &state->transform;
-    const size_t count = ceil_div(spectrum->n, transform->length);
-    const size_t threads = (size_t)spectrum->threads;
-    spectrum->block = transform->length;
-    spectrum->bytes = block_spectra_bytes(transform->lines, count);
+    struct block_transform transform = state->transform;
+    const size_t length = block_length(&transform), count = ceil_div(spectrum->n, length);
+    spectrum->block = length;
+    spectrum->bytes = block_spectra_bytes(transform.fft->lines, count);
     state->spectra = (struct block_spectra){mem_reserve(allocator, spectrum->bytes), count};
-    struct block_inputs inputs = {.transform = transform,
-                                  .x = x,
-                                  .size = spectrum->n,
-                                  .spectra = state->spectra,
-                                  .work_stride = block_buffers_bytes(transform),
-                                  .end = count};
-    inputs.work = mem_reserve(allocator, size_mul(threads, inputs.work_stride));
-    const bool complete = state->spectra.lines && inputs.work;
+    transform.work_stride = block_buffers_bytes(&transform);
+    transform.work =
+        mem_reserve(allocator, size_mul((size_t)transform.threads, transform.work_stride));
+    const bool complete = state->spectra.lines && transform.work;
     if (complete) {
-        block_inputs_forward(&inputs, 1, spectrum->threads);
-        block_spectra_margins(transform, &state->spectra, count, spectrum->threads);
+        struct block_inputs inputs = {.transform = &transform,
+                                      .x = x,
+                                      .size = spectrum->n,
+                                      .spectra = state->spectra,
+                                      .end = count};
+        block_inputs_forward(&inputs, 1);
+        block_spectra_margins(&transform, &state->spectra, count);
     }
-    mem_release(allocator, inputs.work);
+    mem_release(allocator, transform.work);
     return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
 
@@ -59,10 +58,14 @@ static enum partita_status cpu_spectrum_create(struct partita_spectrum *spectrum
     spectrum->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
     if (!spectrum->threads) spectrum->threads = thread_default();
-    const enum partita_status status = fft_create(&request, &spectrum->allocator, &state->fft);
+    state->transform = (struct block_transform){.kernels = kernels_select(request.isa, request.f64),
+                                                .sample_bytes = spectrum->sample_bytes,
+                                                .threads = spectrum->threads};
+    const enum partita_status status =
+        fft_create(&request, &spectrum->allocator, &state->transform.fft);
     if (status != PARTITA_OK) return status;
-    const struct kernels *kernels = kernels_select(request.isa, request.f64);
-    state->transform = block_transform(state->fft, kernels, spectrum->sample_bytes);
+    state->transform.samples = request.n * spectrum->sample_bytes;
+    state->transform.spectra = state->transform.fft->spectrum_bytes;
     return transform_all(spectrum, x);
 }
 
@@ -70,7 +73,7 @@ static void cpu_spectrum_destroy(struct partita_spectrum *spectrum)
 {
     struct cpu_spectrum *state = cpu_spectrum_of(spectrum);
     if (!state) return;
-    fft_destroy(state->fft);
+    fft_destroy(state->transform.fft);
     mem_release(&spectrum->allocator, state->spectra.lines);
     mem_release(&spectrum->allocator, state);
 }
@@ -78,27 +81,27 @@ static void cpu_spectrum_destroy(struct partita_spectrum *spectrum)
 static bool cpu_spectrum_meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
 {
     return cpu_spectrum_of(x)->transform.kernels == cpu_spectrum_of(h)->transform.kernels &&
-           fft_provider(cpu_spectrum_of(x)->fft) == fft_provider(cpu_spectrum_of(h)->fft);
+           fft_provider(cpu_spectrum_of(x)->transform.fft) ==
+               fft_provider(cpu_spectrum_of(h)->transform.fft);
 }
 
 struct multiplying {
-    const struct block_transform *transform;
+    struct block_transform transform;
     struct spectrum_wanted wanted;
     struct pair_sums sums;
-    char *work, *y;
+    char *y;
 };
 
 // One task: one output block, as far as it is wanted.
 static void spectra_finish_block(void *context, size_t task, int worker)
 {
     const struct multiplying *call = context;
-    const struct block_transform *transform = call->transform;
-    const size_t bytes = transform->sample_bytes;
-    const ptrdiff_t begin = (call->sums.first + (ptrdiff_t)task) * (ptrdiff_t)transform->length;
-    const struct range block = {begin, transform->length}, samples = call->wanted.samples;
+    const struct block_transform *transform = &call->transform;
+    const size_t bytes = transform->sample_bytes, length = block_length(transform);
+    const ptrdiff_t begin = (call->sums.first + (ptrdiff_t)task) * (ptrdiff_t)length;
+    const struct range block = {begin, length}, samples = call->wanted.samples;
     const struct range wanted = range_within(block, samples.first, range_end(samples));
-    struct block_buffers buffers =
-        block_buffers_of(transform, call->work + (size_t)worker * block_buffers_bytes(transform));
+    struct block_buffers buffers = block_buffers_of(transform, worker);
     assert(wanted.size > 0);
     block_inverse(transform, buffers.samples, pair_sums_out(&call->sums, task), &buffers);
     transform->kernels->scale(call->y + (size_t)(wanted.first - samples.first) * bytes,
@@ -107,14 +110,14 @@ static void spectra_finish_block(void *context, size_t task, int worker)
                               wanted.size * (bytes / (transform->kernels->f64 ? 8 : 4)));
 }
 
-static void layout_multiplying(struct multiplying *call, size_t in_flight, size_t threads,
-                               struct arena *arena)
+static void layout_multiplying(struct multiplying *call, size_t in_flight, struct arena *arena)
 {
-    const size_t spectrum = call->transform->fft->spectrum_bytes;
-    call->sums.work_stride = pair_sums_bytes(call->sums.left.count);
-    call->sums.out = arena_take(arena, size_mul(spectrum, in_flight + 1));
-    call->sums.work = arena_take(arena, size_mul(threads, call->sums.work_stride));
-    call->work = arena_take(arena, size_mul(threads, block_buffers_bytes(call->transform)));
+    struct block_transform *transform = &call->transform;
+    transform->work_stride =
+        size_add(block_buffers_bytes(transform), pair_sums_bytes(call->sums.left.count));
+    call->sums.out = arena_take(arena, size_mul(transform->fft->spectrum_bytes, in_flight + 1));
+    transform->work =
+        arena_take(arena, size_mul((size_t)transform->threads, transform->work_stride));
 }
 
 static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
@@ -123,28 +126,27 @@ static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
                                                  const struct range *range)
 {
     const struct cpu_spectrum *state = cpu_spectrum_of(x);
-    const struct block_transform *transform = &state->transform;
     const struct block_spectra left = cpu_spectrum_of(h)->spectra;
-    const size_t blocks = range->size / transform->length + 2;
+    const size_t blocks = range->size / block_length(&state->transform) + 2;
     const size_t in_flight = size_min(blocks, size_max(PER_TAP_BLOCK * left.count, MIN_IN_FLIGHT));
-    struct multiplying call = {.transform = transform,
+    struct multiplying call = {.transform = state->transform,
                                .y = y,
                                .wanted = spectrum_wanted(op, x, h, range),
-                               .sums = {.transform = transform,
+                               .sums = {.transform = &call.transform,
                                         .left = left,
                                         .right = state->spectra,
                                         .right_blocks = {0, state->spectra.count},
                                         .lags = op == PARTITA_CORRELATE,
                                         .gather = true}};
     struct arena arena = {0};
-    layout_multiplying(&call, in_flight, (size_t)x->threads, &arena);
+    layout_multiplying(&call, in_flight, &arena);
     if (!arena_reserve(&arena, &x->allocator)) return PARTITA_ERR_NOMEM;
-    layout_multiplying(&call, in_flight, (size_t)x->threads, &arena);
-    memset(y, 0, range->size * transform->sample_bytes);
+    layout_multiplying(&call, in_flight, &arena);
+    memset(y, 0, range->size * x->sample_bytes);
     for (size_t at = 0; at < call.wanted.blocks.size; at += call.sums.count) {
         call.sums.first = call.wanted.blocks.first + (ptrdiff_t)at;
         call.sums.count = size_min(call.wanted.blocks.size - at, in_flight);
-        pair_sums_run(&call.sums, x->threads);
+        pair_sums_run(&call.sums);
         thread_loop(x->threads, call.sums.count, spectra_finish_block, &call);
     }
     mem_release(&x->allocator, arena.base);

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "fft/fft.h"
-
 static size_t cpu_good_size(const struct signal_rates *rates, size_t n)
 {
     (void)rates;
@@ -34,4 +32,14 @@ struct signal_rates cpu_signal_rates(const struct request *request)
     };
     memcpy(rates.product, costs->product, sizeof rates.product);
     return rates;
+}
+
+enum partita_status plan_fft(const struct partita_plan *plan, size_t n, struct fft **ret)
+{
+    const struct fft_request request = {.n = n,
+                                        .f64 = plan->shape.f64,
+                                        .complex = plan->shape.complex_signal,
+                                        .measure = plan->measure,
+                                        .isa = plan->isa};
+    return fft_create(&request, &plan->allocator, ret);
 }

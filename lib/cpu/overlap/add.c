@@ -1,166 +1,100 @@
 // SPDX-License-Identifier: MIT
-// cpu/overlap-add: each block is transformed alone; the span-1 samples by which its result is
-// longer are added to the next ones. A signal is split into chunks of blocks. A chunk carries its
-// overlap along by itself, and the overlap at its end is added afterwards, so chunks are computed
-// in parallel and no two of them write one sample (decision 3). Source: Stockham, High-speed
-// convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
-#include <assert.h>
+// cpu/overlap-add: each block is transformed alone, and its result, which is span - 1 samples
+// longer, is added to the outputs. A signal is split into chunks of blocks, each longer than this
+// overlap. Every second chunk is computed in parallel, then the others, so no two threads write one
+// sample at a time (decision 3). Source: Stockham, High-speed convolution and correlation, AFIPS
+// 1966; Oppenheim & Schafer, 8.7.3.
 #include <string.h>
 
 #include "cpu/conv/finish.h"
 #include "overlap.h"
 
-// How a signal is split, the same for any number of threads. Blocks lie at multiples of hop in x;
-// block b yields the full result from b*hop on.
-struct add_chunks {
-    size_t first, blocks; // blocks that reach the outputs asked for
-    size_t length, count; // blocks of a chunk, chunks
-};
-
-static struct add_chunks add_chunks_of(const struct shape *shape, size_t hop)
-{
-    const struct axis *axis = &shape->axis[0];
-    const struct windows results = {0, hop, hop + axis->span - 1};
-    const struct range wanted = {causal_first(axis), (axis->out - 1) * axis->stride + 1};
-    const struct range blocks =
-        range_within(windows_outputs(&results, wanted), 0, (ptrdiff_t)ceil_div(axis->size, hop));
-    struct add_chunks chunks = {.first = (size_t)blocks.first, .blocks = blocks.size};
-    // The overlap at the end of a chunk is at most an eighth of it.
-    chunks.length = 8 * (axis->span - 1) / hop + 8;
-    chunks.count = ceil_div(chunks.blocks, chunks.length);
-    return chunks;
-}
-
-// The overlap at the end of a chunk, of all outputs of a group.
-static size_t carried_bytes(const struct shape *shape)
-{
-    return mem_round(size_mul(shape->group_out, (shape->axis[0].span - 1) * shape->sample_bytes));
-}
-
 static void add_estimate(const struct request *request, struct estimate *ret)
 {
-    const struct shape *shape = request->shape;
     overlap_search(request, overlap_estimate_filtering, 3, ret);
-    if (!ret->applicable) return;
-    const size_t chunks = shape->batch * shape->groups * add_chunks_of(shape, ret->hop).count;
-    ret->shared = size_mul(chunks, carried_bytes(shape));
-    ret->bytes = size_add(ret->bytes, ret->shared);
 }
 
-// Adds the overlap of earlier blocks to the first samples of this block's result, and keeps its own
-// overlap.
-static void carry_overlap(const struct partita_plan *plan, char *samples, char *carried)
-{
-    const struct shape *shape = &plan->shape;
-    const size_t length = shape->axis[0].span - 1, hop = overlap_of(plan)->hop;
-    const size_t bytes = shape->sample_bytes, reals = shape->complex_signal ? 2 : 1;
-    if (length <= hop) {
-        plan->kernels->add(samples, carried, length * reals);
-        memcpy(carried, samples + hop * bytes, length * bytes);
-    } else {
-        plan->kernels->add(samples, carried, hop * reals);
-        memmove(carried, carried + hop * bytes, (length - hop) * bytes);
-        memset(carried + (length - hop) * bytes, 0, hop * bytes);
-        plan->kernels->add(carried, samples + hop * bytes, length * reals);
-    }
-}
-
+// Blocks lie at multiples of hop in x; block b yields the full result from b*hop on. Chunks are the
+// same for any number of threads.
 struct add_call {
     const struct partita_filter *filter;
     char *y;
     const char *x;
-    char *workspace; // carried_bytes a chunk, then buffers a thread
-    struct add_chunks chunks;
+    char *workspace;
+    struct range blocks;  // that reach the outputs asked for
+    size_t chunk, chunks; // blocks of a chunk; chunks of a signal
+    size_t odd;           // 0: the even chunks are computed, 1: the others
 };
 
-// Writes or adds the full result's samples from q on to those outputs that are asked for.
-static void put_outputs(const struct partita_plan *plan, char *y, size_t q, const char *samples,
-                        size_t n, bool add)
+// The outputs at full rate that are in a range of the full result, as far as they are asked for.
+static struct block_outputs add_outputs(const struct axis *axis, struct range results)
 {
-    const struct shape *shape = &plan->shape;
-    const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->sample_bytes, stride = axis->stride;
-    const size_t reals = shape->complex_signal ? 2 : 1;
-    // Positions among full-rate outputs; those before the first are left out.
-    const struct range all = {(ptrdiff_t)q - causal_first(axis), n};
-    const struct range kept = range_within(all, 0, PTRDIFF_MAX);
-    const struct block_outputs out =
+    results.first -= causal_first(axis);
+    const struct range kept = range_within(results, 0, PTRDIFF_MAX);
+    struct block_outputs ret =
         block_outputs(axis, (size_t)kept.first, (size_t)kept.first + kept.size);
-    if (!out.count) return;
-    y += out.first * bytes;
-    samples += ((size_t)(kept.first - all.first) + out.skip) * bytes;
-    if (!add) samples_copy(y, 1, samples, stride, out.count, bytes);
-    else if (stride == 1) plan->kernels->add(y, samples, out.count * reals);
-    else
-        for (size_t i = 0; i < out.count; i++)
-            plan->kernels->add(y + i * bytes, samples + i * stride * bytes, reals);
+    ret.skip += (size_t)(kept.first - results.first);
+    return ret;
 }
 
-// Where a task is: a chunk of one group of one item of the batch.
-struct add_task {
-    size_t first, end; // blocks
-    size_t output;     // of the group's first channel in the filter
-    const char *x;     // of the group's first channels
-    char *y;
-    char *carried; // [group_out][span - 1]
-};
-
-static struct add_task add_task_of(const struct add_call *call, size_t task)
+// Adds the full result's samples from q on, those of one block, to the outputs of a channel.
+static void add_result(const struct partita_plan *plan, char *y, size_t q, const char *samples)
 {
-    const struct shape *shape = &call->filter->plan->shape;
-    const struct axis *axis = &shape->axis[0];
-    const struct add_chunks *chunks = &call->chunks;
-    const size_t group = task / chunks->count, chunk = task % chunks->count;
-    const size_t end = size_min((chunk + 1) * chunks->length, chunks->blocks);
-    return (struct add_task){
-        .first = chunks->first + chunk * chunks->length,
-        .end = chunks->first + end,
-        .output = group % shape->groups * shape->group_out,
-        .x = call->x + group * shape->group_in * axis->size * shape->sample_bytes,
-        .y = call->y + group * shape->group_out * axis->out * shape->sample_bytes,
-        .carried = call->workspace + task * carried_bytes(shape)};
+    const struct axis *axis = &plan->shape.axis[0];
+    const size_t bytes = plan->shape.sample_bytes, reals = plan->shape.complex_signal ? 2 : 1;
+    const size_t n = overlap_of(plan)->hop + axis->span - 1;
+    const struct block_outputs out = add_outputs(axis, (struct range){(ptrdiff_t)q, n});
+    y += out.first * bytes, samples += out.skip * bytes;
+    const size_t each = axis->stride == 1 ? out.count : 1;
+    for (size_t i = 0; i < out.count; i += each)
+        plan->kernels->add(y + i * bytes, samples + i * axis->stride * bytes, each * reals);
 }
 
-// One task: the blocks of one chunk, overlap carried from each to the next.
-static void filter_chunk(void *context, size_t task, int worker)
+// Clears the outputs of a chunk and of the one after it, those at the ends with all others there.
+static void clear_outputs(const struct add_call *call, size_t chunk, char *y)
+{
+    const struct partita_plan *plan = call->filter->plan;
+    const struct axis *axis = &plan->shape.axis[0];
+    const size_t bytes = plan->shape.sample_bytes, length = call->chunk * overlap_of(plan)->hop;
+    const size_t base = (size_t)call->blocks.first * overlap_of(plan)->hop;
+    const ptrdiff_t first = chunk ? (ptrdiff_t)(base + chunk * length) : causal_first(axis);
+    const ptrdiff_t end = chunk + 2 < call->chunks
+                              ? (ptrdiff_t)(base + (chunk + 2) * length)
+                              : causal_first(axis) + (ptrdiff_t)(axis->out * axis->stride);
+    if (end <= first) return;
+    const struct block_outputs out =
+        add_outputs(axis, (struct range){first, (size_t)(end - first)});
+    for (size_t k = 0; k < plan->shape.group_out; k++)
+        memset(y + (k * axis->out + out.first) * bytes, 0, out.count * bytes);
+}
+
+// One task: the blocks of one chunk of a group of an item of the batch.
+static void add_chunk(void *context, size_t task, int worker)
 {
     const struct add_call *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = &plan->shape;
     const struct overlap *overlap = overlap_of(plan);
-    const struct add_task at = add_task_of(call, task);
-    const size_t bytes = shape->sample_bytes, length = (shape->axis[0].span - 1) * bytes;
-    const size_t size = shape->axis[0].size;
+    const size_t steps = (call->chunks + 1 - call->odd) / 2, row = task / steps;
+    const size_t chunk = 2 * (task % steps) + call->odd, first = chunk * call->chunk;
+    const size_t bytes = shape->sample_bytes, size = shape->axis[0].size;
+    const char *x = call->x + row * shape->group_in * size * bytes;
+    char *y = call->y + row * shape->group_out * shape->axis[0].out * bytes;
     struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, worker);
-    memset(at.carried, 0, carried_bytes(shape));
-    for (size_t block = at.first; block < at.end; block++) {
-        const size_t first = block * overlap->hop, end = size_min(size, first + overlap->hop);
+    if (!call->odd) clear_outputs(call, chunk, y);
+    for (size_t i = first; i < size_min(first + call->chunk, call->blocks.size); i++) {
+        const size_t begin = ((size_t)call->blocks.first + i) * overlap->hop;
         for (size_t c = 0; c < shape->group_in; c++) {
-            samples_window(buffers.samples, at.x + c * size * bytes, end, (ptrdiff_t)first, 1,
-                           overlap->n, bytes);
+            samples_window(buffers.samples, x + c * size * bytes,
+                           size_min(size, begin + overlap->hop), (ptrdiff_t)begin, 1, overlap->n,
+                           bytes);
             overlap_transform(overlap, c, buffers.samples, &buffers);
         }
         for (size_t k = 0; k < shape->group_out; k++) {
-            overlap_output(call->filter, at.output + k, &buffers);
-            carry_overlap(plan, buffers.samples, at.carried + k * length);
-            put_outputs(plan, at.y + k * shape->axis[0].out * bytes, first, buffers.samples,
-                        overlap->hop, false);
+            overlap_output(call->filter, row % shape->groups * shape->group_out + k, &buffers);
+            add_result(plan, y + k * shape->axis[0].out * bytes, begin, buffers.samples);
         }
     }
-}
-
-// One task: the overlap of a chunk is added to the outputs of the chunk after it; behind the last
-// one there are none.
-static void add_gather_overlap(void *context, size_t task, int worker)
-{
-    (void)worker;
-    const struct add_call *call = context;
-    const struct partita_plan *plan = call->filter->plan;
-    const struct add_task at = add_task_of(call, task);
-    const size_t length = plan->shape.axis[0].span - 1, bytes = plan->shape.sample_bytes;
-    for (size_t k = 0; k < plan->shape.group_out; k++)
-        put_outputs(plan, at.y + k * plan->shape.axis[0].out * bytes,
-                    at.end * overlap_of(plan)->hop, at.carried + k * length * bytes, length, true);
 }
 
 static enum partita_status add_run(const struct partita_plan *plan,
@@ -169,19 +103,21 @@ static enum partita_status add_run(const struct partita_plan *plan,
 {
     const struct shape *shape = &plan->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t hop = overlap_of(plan)->hop;
-    struct add_call call = {filter, operands->to, operands->from[0], workspace,
-                            add_chunks_of(shape, hop)};
-    // Outputs that no block starts on: those before the signal, and those behind its last block.
-    const ptrdiff_t begin = causal_first(axis);
-    const ptrdiff_t end = begin + (ptrdiff_t)((axis->out - 1) * axis->stride);
-    if (begin < 0 || end >= (ptrdiff_t)((call.chunks.first + call.chunks.blocks) * hop))
-        memset(operands->to, 0,
-               shape->batch * shape->out_channels * axis->out * shape->sample_bytes);
-    const size_t tasks = shape->batch * shape->groups * call.chunks.count;
-    assert(tasks * carried_bytes(shape) <= plan->choice.shared);
-    thread_loop(plan->threads, tasks, filter_chunk, &call);
-    thread_loop(plan->threads, tasks, add_gather_overlap, &call);
+    const size_t hop = overlap_of(plan)->hop, n = hop + axis->span - 1;
+    const struct windows results = {0, hop, n};
+    const struct range wanted = {causal_first(axis), (axis->out - 1) * axis->stride + 1};
+    struct add_call call = {.filter = filter,
+                            .y = operands->to,
+                            .x = operands->from[0],
+                            .workspace = workspace,
+                            .chunk = 8 * (axis->span - 1) / hop + 8};
+    call.blocks =
+        range_within(windows_outputs(&results, wanted), 0, (ptrdiff_t)ceil_div(axis->size, hop));
+    call.chunks = size_max(ceil_div(call.blocks.size, call.chunk), 1); // one clears, without blocks
+    for (call.odd = 0; call.odd < 2; call.odd++)
+        thread_loop(plan->threads,
+                    shape->batch * shape->groups * ((call.chunks + 1 - call.odd) / 2), add_chunk,
+                    &call);
     conv_finish_outputs(plan, filter, operands->to);
     return PARTITA_OK;
 }

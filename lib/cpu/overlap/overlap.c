@@ -233,12 +233,7 @@ enum partita_status overlap_plan_create(struct partita_plan *plan, const struct 
     overlap->before = size_min(aligned_before(&overlap->shape), overlap->n - overlap->hop);
     // Results are written in place: no sample of a transform lies behind those of its block.
     assert(plan->shape.stream || overlap->before + overlap->hop == overlap->n);
-    const struct fft_request transform = {.n = overlap->n,
-                                          .f64 = plan->shape.f64,
-                                          .complex = plan->shape.complex_signal,
-                                          .measure = plan->measure,
-                                          .isa = plan->isa};
-    const enum partita_status status = fft_create(&transform, &plan->allocator, &overlap->fft);
+    const enum partita_status status = plan_fft(plan, overlap->n, &overlap->fft);
     if (status != PARTITA_OK) return status;
     estimate_load(&plan->choice, &overlap->chunks, sizeof overlap->chunks);
     struct arena arena = {0};
@@ -316,12 +311,12 @@ struct overlap_buffers overlap_buffers_layout(const struct partita_plan *plan, s
     buffers.output = buffers.inputs;
     if (weight) buffers.output = arena_take(arena, size_mul(shape->group_out, spectrum));
     else if (!overlap_in_place(shape)) buffers.output = arena_take(arena, spectrum);
-    const size_t paths = overlap_groups(shape) * shape->group_in * shape->group_out;
+    const size_t paths = overlap_max_groups(shape) * shape->group_in * shape->group_out;
     const size_t sums = weight && overlap->chunks < 2 ? paths : 0;
     buffers.sums = arena_take(arena, size_mul(sums, spectrum));
     buffers.samples = arena_take(arena, overlap->n * shape->sample_bytes);
     buffers.scratch = arena_take(arena, overlap->fft->scratch_bytes);
-    buffers.x_rows = arena_take(arena, rows);
+    buffers.x_rows = rows ? arena_take(arena, rows) : buffers.samples;
     buffers.y_rows = arena_take(arena, rows);
     return buffers;
 }
@@ -345,18 +340,6 @@ void overlap_transform(const struct overlap *overlap, size_t c, const void *samp
     if (overlap->half.used)
         fft_forward_half(overlap->fft, spectrum, samples, buffers->samples, buffers->scratch);
     else fft_forward(overlap->fft, spectrum, samples, buffers->scratch);
-}
-
-const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdiff_t first,
-                           char *samples)
-{
-    const struct overlap *overlap = overlap_of(plan);
-    const size_t bytes = overlap->shape.sample_bytes, size = overlap->shape.axis[0].size;
-    const size_t n = overlap->half.used ? overlap->n / 2 : overlap->n;
-    if (overlap->half.used) first = overlap->half.at;
-    if (first >= 0 && (size_t)first + n <= size) return x + (size_t)first * bytes;
-    samples_window(samples, x, size, first, 1, n, bytes);
-    return samples;
 }
 
 void overlap_sum(const struct partita_filter *filter, size_t channel,

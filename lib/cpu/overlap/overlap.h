@@ -7,6 +7,7 @@
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "core/plan.h"
+#include "cpu/conv/signal_rates.h"
 #include "fft/fft.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
@@ -81,8 +82,8 @@ enum partita_status overlap_filter_pack(struct partita_filter *filter, const voi
 
 // The buffers of one thread: the spectra of one group's inputs, one output spectrum, n samples,
 // scratch. Backward weight: `output` has the spectra of one group's outputs, and with a lone chunk
-// `sums` has the sums of its paths.
-// With channels last also rows of x, and of y or gy (rows.c).
+// `sums` has the sums of its paths. Rows of x, and of y or gy, are copied to x_rows and y_rows;
+// with channels first x_rows is `samples`.
 struct overlap_buffers {
     char *inputs, *output, *sums, *samples, *scratch;
     char *x_rows, *y_rows;
@@ -91,43 +92,48 @@ struct overlap_buffers overlap_buffers_layout(const struct partita_plan *plan, s
 struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, char *workspace,
                                               int worker);
 
-// The n samples of x from `first` on, or if half a transform holds the problem, its n/2 samples: in
-// place where they are inside the signal, else in `samples`.
-const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdiff_t first,
-                           char *samples);
-
 // Spectrum of input c of a group, from the samples of a window.
 void overlap_transform(const struct overlap *overlap, size_t c, const void *samples,
                        struct overlap_buffers *buffers);
 
-// Adjacent channels of one item of an array with channels last, which are read and written as rows
-// of one channel each, OVERLAP_ROWS of them at a time.
+// Groups of one item of the batch that a task takes, `count` of them from `first` on: one, but with
+// channels last those that have channels of the same rows.
+struct overlap_groups {
+    size_t item, first, count;
+};
+size_t overlap_max_groups(const struct shape *shape);
+struct overlap_groups overlap_groups_at(const struct shape *shape, size_t item, size_t index);
+
+// Rows of the channels of such groups. Channels of an array with channels last are transposed,
+// OVERLAP_ROWS of them at a time, from or to a buffer; others are rows of the array itself.
 struct overlap_rows {
+    bool transposed;
+    size_t offset, bytes;  // of the first channel in the array; of a sample
     size_t channels, size; // of the array: channels, positions
     size_t count;          // channels that are read or written
     ptrdiff_t first;       // position of the rows' first samples
-    size_t n, pitch;       // samples of a row; from row to row
+    size_t n, pitch;       // samples of a row; from row to row of the buffer
 };
 enum { OVERLAP_ROWS = 16 };
 
-// overlap_groups: groups that a task takes, since they have channels of the same rows; 1 if
-// channels come first. overlap_rows_bytes: of x or of y, for transforms of n samples; 0 if channels
-// come first.
-size_t overlap_groups(const struct shape *shape);
+// Bytes of a buffer of rows, for transforms of n samples; 0 if channels come first.
 size_t overlap_rows_bytes(const struct shape *shape, size_t n);
 
 // Rows of all channels of some groups: the samples that a transform reads of the window that begins
 // at sample `first`; a block's outputs.
-struct overlap_rows overlap_input_rows(const struct overlap *overlap, size_t groups,
-                                       ptrdiff_t first);
-struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t groups,
+struct overlap_rows overlap_input_rows(const struct overlap *overlap,
+                                       const struct overlap_groups *groups, ptrdiff_t first);
+struct overlap_rows overlap_output_rows(const struct overlap *overlap,
+                                        const struct overlap_groups *groups,
                                         const struct block_outputs *outputs);
 
 // Channels in ascending order from 0 to count-1. overlap_read_row: the row of a channel of x, zero
-// outside the array; with the first of several rows all of them are read. overlap_write_row: with
-// the last one all are written.
+// outside the array; with the first of several rows all of them are read. overlap_row_to: where the
+// row of a channel of y is to be stored; then overlap_write_row, which with the last one writes
+// all, if they are transposed. `rows`: the buffer.
 const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *layout,
                              char *rows, const char *x, size_t channel);
+char *overlap_row_to(const struct overlap_rows *layout, char *rows, char *y, size_t channel);
 void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *layout, char *y,
                        const char *rows, size_t channel);
 

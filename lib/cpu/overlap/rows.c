@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Arrays with channels last: a transform reads one channel, of which a cache line has one sample.
 // So the window of a block is transposed for 16 channels at a time, and so are results.
+#include <assert.h>
 #include <string.h>
 
 #include "overlap.h"
 
 enum { POSITIONS = 64 }; // that are transposed at a time
 
-size_t overlap_groups(const struct shape *shape)
+size_t overlap_max_groups(const struct shape *shape)
 {
     if (!shape->channels_last) return 1;
     // As many as share rows of x or y, unless the other array has many channels in each group.
@@ -16,6 +17,12 @@ size_t overlap_groups(const struct shape *shape)
     const size_t max = size_max(shape->group_in, shape->group_out);
     const size_t groups = size_min(OVERLAP_ROWS / least, MAX_CHANNELS / max);
     return size_min(size_max(groups, 1), shape->groups);
+}
+
+struct overlap_groups overlap_groups_at(const struct shape *shape, size_t item, size_t index)
+{
+    const size_t max = overlap_max_groups(shape), first = index * max;
+    return (struct overlap_groups){item, first, size_min(max, shape->groups - first)};
 }
 
 // Rows that are a power of two apart would meet in one set of a cache.
@@ -30,29 +37,41 @@ size_t overlap_rows_bytes(const struct shape *shape, size_t n)
     return OVERLAP_ROWS * row_pitch(shape, n) * shape->sample_bytes;
 }
 
-struct overlap_rows overlap_input_rows(const struct overlap *overlap, size_t groups,
-                                       ptrdiff_t first)
+static struct overlap_rows rows_of(const struct overlap *overlap,
+                                   const struct overlap_groups *groups, bool outputs,
+                                   struct range positions)
 {
     const struct shape *shape = &overlap->shape;
-    const bool half = overlap->half.used;
-    return (struct overlap_rows){.channels = shape->in_channels,
-                                 .size = shape->axis[0].size,
-                                 .count = groups * shape->group_in,
-                                 .first = half ? overlap->half.at : first,
-                                 .n = half ? overlap->n / 2 : overlap->n,
+    const struct sample_strides strides = shape_strides(shape, outputs);
+    const size_t channels = outputs ? shape->out_channels : shape->in_channels;
+    const size_t group = outputs ? shape->group_out : shape->group_in;
+    const size_t sample = groups->item * strides.item + groups->first * group * strides.channel;
+    return (struct overlap_rows){.transposed = shape->channels_last && channels > 1,
+                                 .offset = sample * shape->sample_bytes,
+                                 .bytes = shape->sample_bytes,
+                                 .channels = channels,
+                                 .size = outputs ? shape->axis[0].out : shape->axis[0].size,
+                                 .count = groups->count * group,
+                                 .first = positions.first,
+                                 .n = positions.size,
                                  .pitch = row_pitch(shape, overlap->n)};
 }
 
-struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t groups,
+struct overlap_rows overlap_input_rows(const struct overlap *overlap,
+                                       const struct overlap_groups *groups, ptrdiff_t first)
+{
+    const bool half = overlap->half.used;
+    const struct range window = {half ? overlap->half.at : first,
+                                 half ? overlap->n / 2 : overlap->n};
+    return rows_of(overlap, groups, false, window);
+}
+
+struct overlap_rows overlap_output_rows(const struct overlap *overlap,
+                                        const struct overlap_groups *groups,
                                         const struct block_outputs *outputs)
 {
-    const struct shape *shape = &overlap->shape;
-    return (struct overlap_rows){.channels = shape->out_channels,
-                                 .size = shape->axis[0].out,
-                                 .count = groups * shape->group_out,
-                                 .first = (ptrdiff_t)outputs->first,
-                                 .n = outputs->count,
-                                 .pitch = row_pitch(shape, overlap->n)};
+    return rows_of(overlap, groups, true,
+                   (struct range){(ptrdiff_t)outputs->first, outputs->count});
 }
 
 // The samples of `count` channels from `channel` on to rows, zero outside the array.
@@ -60,7 +79,7 @@ static void read_rows(const struct partita_plan *plan, const struct overlap_rows
                       char *rows, const char *x, size_t channel, size_t count)
 {
     const struct inside inside = samples_inside(layout->size, layout->first, 1, layout->n);
-    const size_t bytes = plan->shape.sample_bytes, step = layout->channels * bytes;
+    const size_t bytes = layout->bytes, step = layout->channels * bytes;
     const size_t end = inside.begin + inside.count;
     for (size_t i = 0; i < count && inside.count < layout->n; i++) {
         char *row_begin = rows + i * layout->pitch * bytes;
@@ -80,25 +99,32 @@ static void read_rows(const struct partita_plan *plan, const struct overlap_rows
 const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *layout,
                              char *rows, const char *x, size_t channel)
 {
-    const size_t bytes = plan->shape.sample_bytes, row = channel % OVERLAP_ROWS;
-    if (layout->channels == 1)
-        samples_window(rows, x, layout->size, layout->first, 1, layout->n, bytes);
-    else if (row == 0)
+    const size_t bytes = layout->bytes, row = channel % OVERLAP_ROWS;
+    assert(channel < layout->count);
+    x += layout->offset;
+    if (!layout->transposed)
+        return samples_at(rows, x + channel * layout->size * bytes, layout->size, layout->first,
+                          layout->n, bytes);
+    if (row == 0)
         read_rows(plan, layout, rows, x, channel, size_min(layout->count - channel, OVERLAP_ROWS));
     return rows + row * layout->pitch * bytes;
+}
+
+char *overlap_row_to(const struct overlap_rows *layout, char *rows, char *y, size_t channel)
+{
+    assert(channel < layout->count && layout->first >= 0);
+    if (layout->transposed) return rows + channel % OVERLAP_ROWS * layout->pitch * layout->bytes;
+    return y + layout->offset + (channel * layout->size + (size_t)layout->first) * layout->bytes;
 }
 
 void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *layout, char *y,
                        const char *rows, size_t channel)
 {
     const size_t row = channel % OVERLAP_ROWS, first = channel - row;
+    if (!layout->transposed) return;
     if (row + 1 < OVERLAP_ROWS && channel + 1 < layout->count) return;
-    const size_t bytes = plan->shape.sample_bytes, step = layout->channels * bytes;
-    char *to = y + (size_t)layout->first * step + first * bytes;
-    if (layout->channels == 1) {
-        memcpy(to, rows, layout->n * bytes);
-        return;
-    }
+    const size_t bytes = layout->bytes, step = layout->channels * bytes;
+    char *to = y + layout->offset + (size_t)layout->first * step + first * bytes;
     for (size_t at = 0; at < layout->n; at += POSITIONS) {
         const size_t n = size_min(layout->n - at, POSITIONS), next = at + n;
         samples_prefetch(to + next * step, step, size_min(layout->n - next, POSITIONS), true);

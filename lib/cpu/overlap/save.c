@@ -64,28 +64,42 @@ struct save_call {
     size_t chunk, chunks; // blocks of a task; tasks of a row
 };
 
-// The outputs of a block of one channel. `whole`: the transform's samples may all be written to the
-// result; those before its outputs are outputs of the block before.
-static void save_store_output(const struct partita_filter *filter, size_t channel, char *y,
-                              const struct block_outputs *outputs, bool whole,
-                              struct overlap_buffers *buffers)
+// A block of some groups.
+struct save_block {
+    const struct save_call *call;
+    struct overlap_groups groups;
+    struct overlap_rows from, to;
+    size_t skip; // samples of the block before its first output
+    bool whole;  // all samples of a transform may be written to rows of the result; those before
+                 // its outputs are outputs of the block before
+};
+
+// The outputs of a channel of the groups. A row of the buffer has space for a whole transform.
+static void save_output(const struct save_block *at, size_t channel,
+                        struct overlap_buffers *buffers)
 {
+    const struct partita_filter *filter = at->call->filter;
     const struct overlap *overlap = overlap_of(filter->plan);
-    const struct axis *axis = &overlap->shape.axis[0];
-    const size_t bytes = overlap->shape.sample_bytes, before = overlap->before * bytes;
-    const bool half = overlap->half.used;
-    const bool in_place = half ? axis->stride == 1 && outputs->count == overlap->n / 2 : whole;
-    char *samples = in_place ? y : buffers->samples;
-    overlap_sum(filter, channel, buffers);
+    const struct overlap_rows *to = &at->to;
+    const size_t stride = overlap->shape.axis[0].stride, bytes = overlap->shape.sample_bytes;
+    const size_t before = overlap->before * bytes;
+    const size_t output = at->groups.first * overlap->shape.group_out + channel;
+    const bool half = overlap->half.used, whole = to->transposed ? stride == 1 : at->whole;
+    const bool in_place = half ? stride == 1 && to->n == overlap->n / 2 : whole;
+    char *rows = buffers->y_rows + before, *row = overlap_row_to(to, rows, at->call->y, channel);
+    char *samples = in_place ? row : buffers->samples;
+    overlap_sum(filter, output, buffers);
     if (half) {
         fft_inverse_half(overlap->fft, samples, buffers->output, buffers->samples,
                          buffers->scratch);
     } else {
         if (in_place) samples -= before;
         fft_inverse(overlap->fft, samples, buffers->output, buffers->scratch);
-        samples += before + outputs->skip * bytes;
+        samples += before + at->skip * bytes;
     }
-    if (!in_place) samples_copy(y, 1, samples, axis->stride, outputs->count, bytes);
+    if (!in_place) samples_copy(row, 1, samples, stride, to->n, bytes);
+    conv_finish_row(filter->plan, filter, output, row, to->n);
+    overlap_write_row(filter->plan, to, at->call->y, rows, channel);
 }
 
 // Of longer blocks, prefetched lines would leave the L2 cache again.
@@ -109,98 +123,25 @@ static void save_transform_ahead(const struct overlap *overlap, size_t c, const 
     }
 }
 
-// One block of one group of one item of the batch.
-static void save_block(const struct save_call *call, size_t row, size_t block, bool whole,
-                       struct overlap_buffers *buffers)
+static void save_block(const struct save_block *at, struct overlap_buffers *buffers)
 {
+    const struct save_call *call = at->call;
     const struct partita_plan *plan = call->filter->plan;
     const struct overlap *overlap = overlap_of(plan);
-    const struct shape *shape = &overlap->shape;
-    const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->sample_bytes, first = block * overlap->hop;
-    const size_t item = row % shape->batch, group = row / shape->batch;
-    const size_t in = item * shape->in_channels + group * shape->group_in;
-    const size_t out = item * shape->out_channels + group * shape->group_out;
-    const struct block_outputs outputs = block_outputs(axis, first, first + overlap->hop);
-    const ptrdiff_t begin = overlap_block_begin(overlap, first);
-    const char *x = call->x + in * axis->size * bytes;
-    char *y = call->y + (out * axis->out + outputs.first) * bytes;
-    for (size_t c = 0; c < shape->group_in; c++) {
-        const char *window =
-            overlap_window(plan, x + c * axis->size * bytes, begin, buffers->samples);
-        if (whole && c == shape->group_in - 1 && overlap->hop * bytes <= AHEAD_BYTES)
-            save_transform_ahead(overlap, c, window, y - overlap->before * bytes, buffers);
-        else overlap_transform(overlap, c, window, buffers);
-    }
-    for (size_t k = 0; k < shape->group_out; k++)
-        save_store_output(call->filter, group * shape->group_out + k, y + k * axis->out * bytes,
-                          &outputs, whole, buffers);
-}
-
-// A block of the groups of a task, with channels last.
-struct save_rows {
-    size_t first, groups; // first of them, their number
-    const char *x;        // of their first channels
-    char *y;
-    struct block_outputs outputs;
-    struct overlap_rows from, to;
-};
-
-static struct save_rows save_rows_of(const struct save_call *call, size_t row, size_t block)
-{
-    const struct overlap *overlap = overlap_of(call->filter->plan);
-    const struct shape *shape = &overlap->shape;
-    const struct axis *axis = &shape->axis[0];
-    const size_t begin = block * overlap->hop, max_groups = overlap_groups(shape);
-    const size_t item = row % shape->batch, first = row / shape->batch * max_groups;
-    const size_t groups = size_min(max_groups, shape->groups - first);
-    const size_t in = item * axis->size * shape->in_channels + first * shape->group_in;
-    const size_t out = item * axis->out * shape->out_channels + first * shape->group_out;
-    const struct block_outputs outputs = block_outputs(axis, begin, begin + overlap->hop);
-    return (struct save_rows){
-        .first = first,
-        .groups = groups,
-        .x = call->x + in * shape->sample_bytes,
-        .y = call->y + out * shape->sample_bytes,
-        .outputs = outputs,
-        .from = overlap_input_rows(overlap, groups, overlap_block_begin(overlap, begin)),
-        .to = overlap_output_rows(overlap, groups, &outputs)};
-}
-
-static void save_output_rows(const struct save_call *call, const struct save_rows *at, size_t group,
-                             struct overlap_buffers *buffers)
-{
-    const struct partita_plan *plan = call->filter->plan;
-    const struct overlap *overlap = overlap_of(plan);
-    const struct axis *axis = &overlap->shape.axis[0];
-    const size_t bytes = overlap->shape.sample_bytes, group_out = overlap->shape.group_out;
-    // All samples of a transform may be written to its row.
-    const bool whole = axis->stride == 1 && !overlap->half.used;
-    char *rows = buffers->y_rows + (whole ? overlap->before : 0) * bytes;
-    for (size_t k = 0; k < group_out; k++) {
-        const size_t channel = group * group_out + k, output = at->first * group_out + channel;
-        char *row = rows + channel % OVERLAP_ROWS * at->to.pitch * bytes;
-        save_store_output(call->filter, output, row, &at->outputs, whole, buffers);
-        if (plan->direction == PARTITA_FORWARD)
-            conv_finish_row(plan, call->filter, output, row, at->to.n);
-        overlap_write_row(plan, &at->to, at->y, rows, channel);
-    }
-}
-
-static void save_block_rows(const struct save_call *call, size_t row, size_t block,
-                            struct overlap_buffers *buffers)
-{
-    const struct partita_plan *plan = call->filter->plan;
-    const struct overlap *overlap = overlap_of(plan);
-    const size_t group_in = overlap->shape.group_in;
-    const struct save_rows at = save_rows_of(call, row, block);
-    for (size_t group = 0; group < at.groups; group++) {
-        for (size_t c = 0; c < group_in; c++)
-            overlap_transform(
-                overlap, c,
-                overlap_read_row(plan, &at.from, buffers->x_rows, at.x, group * group_in + c),
-                buffers);
-        save_output_rows(call, &at, group, buffers);
+    const size_t group_in = overlap->shape.group_in, group_out = overlap->shape.group_out;
+    const size_t bytes = overlap->shape.sample_bytes, before = overlap->before * bytes;
+    const bool ahead = at->whole && !at->to.transposed && overlap->hop * bytes <= AHEAD_BYTES;
+    for (size_t group = 0; group < at->groups.count; group++) {
+        for (size_t c = 0; c < group_in; c++) {
+            const char *window =
+                overlap_read_row(plan, &at->from, buffers->x_rows, call->x, group * group_in + c);
+            if (ahead && c + 1 == group_in)
+                save_transform_ahead(
+                    overlap, c, window,
+                    overlap_row_to(&at->to, NULL, call->y, group * group_out) - before, buffers);
+            else overlap_transform(overlap, c, window, buffers);
+        }
+        for (size_t k = 0; k < group_out; k++) save_output(at, group * group_out + k, buffers);
     }
 }
 
@@ -211,14 +152,21 @@ static void save_task(void *context, size_t task, int worker)
     const struct save_call *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const struct overlap *overlap = overlap_of(plan);
-    const struct axis *axis = &overlap->shape.axis[0];
+    const struct shape *shape = &overlap->shape;
+    const struct axis *axis = &shape->axis[0];
     const size_t row = task / call->chunks, first = task % call->chunks * call->chunk;
+    struct save_block at = {
+        .call = call, .groups = overlap_groups_at(shape, row % shape->batch, row / shape->batch)};
     struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, worker);
     for (size_t block = size_min(first + call->chunk, call->blocks); block-- > first;) {
-        const bool whole = block > first && axis->stride == 1 && overlap->before < overlap->hop &&
-                           (block + 1) * overlap->hop <= axis->out;
-        if (plan->shape.channels_last) save_block_rows(call, row, block, &buffers);
-        else save_block(call, row, block, whole, &buffers);
+        const size_t begin = block * overlap->hop, end = begin + overlap->hop;
+        const struct block_outputs outputs = block_outputs(axis, begin, end);
+        at.from = overlap_input_rows(overlap, &at.groups, overlap_block_begin(overlap, begin));
+        at.to = overlap_output_rows(overlap, &at.groups, &outputs);
+        at.skip = outputs.skip;
+        at.whole = block > first && axis->stride == 1 && overlap->before < overlap->hop &&
+                   end <= axis->out;
+        save_block(&at, &buffers);
     }
 }
 
@@ -233,6 +181,7 @@ static void save_long(const struct save_call *call)
         overlap_long_filter(call->filter, i % shape->groups,
                             call->y + i * axis->out * shape->sample_bytes,
                             call->x + i * axis->size * shape->sample_bytes, &buffers);
+    conv_finish_outputs(plan, call->filter, call->y);
 }
 
 static enum partita_status save_run(const struct partita_plan *plan,
@@ -252,13 +201,11 @@ static enum partita_status save_run(const struct partita_plan *plan,
                              .blocks = overlap_block_count(shape, overlap->hop)};
     // Large tasks copy less, small ones let threads finish together.
     const size_t tasks = plan->threads > 1 ? 32 * (size_t)plan->threads : 1;
-    const size_t rows = shape->batch * ceil_div(shape->groups, overlap_groups(shape));
+    const size_t rows = shape->batch * ceil_div(shape->groups, overlap_max_groups(shape));
     call.chunk = size_max(call.blocks / tasks, 1);
     call.chunks = ceil_div(call.blocks, call.chunk);
     if (overlap->shared) save_long(&call);
     else thread_loop(plan->threads, rows * call.chunks, save_task, &call);
-    if (plan->direction == PARTITA_FORWARD && !shape->channels_last)
-        conv_finish_outputs(plan, filter, operands->to);
     return PARTITA_OK;
 }
 

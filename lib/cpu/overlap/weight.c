@@ -38,7 +38,7 @@ static size_t choose_chunks(const struct request *request, size_t terms, size_t 
     const size_t operands =
         shape->sample_bytes * shape->batch *
         (shape->in_channels * shape_inputs(shape) + shape->out_channels * shape_outputs(shape));
-    const size_t tasks = ceil_div(shape->groups, overlap_groups(shape));
+    const size_t tasks = ceil_div(shape->groups, overlap_max_groups(shape));
     size_t chunks = size_min(ceil_div(TARGET_TASKS, tasks), terms);
     while (chunks > 1) {
         const size_t sums = sums_bytes(shape, chunks, spectrum);
@@ -60,7 +60,7 @@ static bool estimate_weight(const struct request *request, size_t n, double move
     const size_t several = size_add(operands, 4 * mem_round(n * shape->sample_bytes) +
                                                   2 * overlap_rows_bytes(shape, n));
     const size_t chunks = choose_chunks(request, terms, spectrum, several);
-    const size_t lone = overlap_groups(shape) * group_paths(shape);
+    const size_t lone = overlap_max_groups(shape) * group_paths(shape);
     const size_t alone = chunks > 1 ? 0 : size_mul(lone, spectrum);
     const size_t worker = size_add(several, alone), shared = sums_bytes(shape, chunks, spectrum);
     if (worker > request->workspace_limit) return false;
@@ -109,11 +109,10 @@ struct weight_call {
     char *workspace;
 };
 
-// A block of outputs of one group of one item of the batch. Groups of which a task takes several
-// begin with the task's.
+// A block of outputs of one of a task's groups of one item of the batch.
 struct weight_term {
-    size_t item, group, block;
-    size_t begin, groups;
+    struct overlap_groups groups;
+    size_t group, block;
 };
 
 // Where a chunk keeps the sums of a group's paths, if there are several chunks.
@@ -146,35 +145,19 @@ static void store_path(const struct weight_call *call, size_t path, char *sum,
     else samples_copy(gw, 1, lags, axis->dilation, axis->kernel, bytes);
 }
 
-// The samples of x or of gy of the task's first channel, of one item.
-static const char *task_samples(const struct weight_call *call, const struct weight_term *term,
-                                bool outputs)
-{
-    const struct shape *shape = &call->overlap->shape;
-    const struct sample_strides strides = shape_strides(shape, outputs);
-    const size_t channel = term->begin * (outputs ? shape->group_out : shape->group_in);
-    return (const char *)call->operands->from[outputs] +
-           (term->item * strides.item + channel * strides.channel) * shape->sample_bytes;
-}
-
 // Spectra of the windows that a block of outputs reads.
 static void overlap_weight_inputs(const struct weight_call *call, const struct weight_term *term,
                                   struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = call->overlap;
-    const struct shape *shape = &overlap->shape;
-    const struct axis *axis = &shape->axis[0];
-    const ptrdiff_t first = axis->begin + (ptrdiff_t)(term->block * overlap->hop);
-    const struct overlap_rows rows = overlap_input_rows(overlap, term->groups, first);
-    const char *x = task_samples(call, term, false);
-    for (size_t c = 0; c < shape->group_in; c++) {
-        const size_t channel = (term->group - term->begin) * shape->group_in + c;
-        const char *row = x + channel * axis->size * shape->sample_bytes, *window;
-        if (shape->channels_last)
-            window = overlap_read_row(call->plan, &rows, buffers->x_rows, x, channel);
-        else window = overlap_window(call->plan, row, first, buffers->samples);
-        overlap_transform(overlap, c, window, buffers);
-    }
+    const size_t inputs = overlap->shape.group_in;
+    const ptrdiff_t first = overlap->shape.axis[0].begin + (ptrdiff_t)(term->block * overlap->hop);
+    const struct overlap_rows rows = overlap_input_rows(overlap, &term->groups, first);
+    for (size_t c = 0; c < inputs; c++)
+        overlap_transform(overlap, c,
+                          overlap_read_row(call->plan, &rows, buffers->x_rows,
+                                           call->operands->from[0], term->group * inputs + c),
+                          buffers);
 }
 
 // Spectra of a block of outputs, the last one first, so that products correlate.
@@ -191,13 +174,11 @@ static void overlap_weight_outputs(const struct weight_call *call, const struct 
     const size_t bytes = shape->sample_bytes, n = half ? overlap->n / 2 : overlap->n;
     const struct block_outputs out =
         block_outputs(axis, term->block * hop, (term->block + 1) * hop);
-    const struct overlap_rows rows = overlap_output_rows(overlap, term->groups, &out);
-    const char *gy = task_samples(call, term, true);
+    const struct overlap_rows rows = overlap_output_rows(overlap, &term->groups, &out);
     for (size_t k = 0; k < shape->group_out; k++) {
-        const size_t channel = (term->group - term->begin) * shape->group_out + k;
-        const char *row = shape->channels_last
-                              ? overlap_read_row(call->plan, &rows, buffers->y_rows, gy, channel)
-                              : gy + (channel * axis->out + out.first) * bytes;
+        const char *row =
+            overlap_read_row(call->plan, &rows, buffers->y_rows, call->operands->from[1],
+                             term->group * shape->group_out + k);
         char *spectrum = buffers->output + k * overlap->fft->spectrum_bytes;
         if (out.count < n) memset(samples, 0, n * bytes);
         if (out.count) {
@@ -231,30 +212,32 @@ static void add_term(const struct weight_call *call, char *sums, bool overwrite,
     }
 }
 
-// One task: one chunk of terms of one group, with channels last of several.
+// One task: one chunk of terms of some groups.
 static void overlap_weight_chunk(void *context, size_t task, int worker)
 {
     const struct weight_call *call = context;
     const struct overlap *overlap = call->overlap;
     const struct shape *shape = &overlap->shape;
-    const size_t chunks = overlap->chunks, chunk = task % chunks, max = overlap_groups(shape);
-    const size_t begin = task / chunks * max, groups = size_min(max, shape->groups - begin);
+    const size_t chunks = overlap->chunks, chunk = task % chunks, paths = group_paths(shape);
     const size_t bytes = overlap->fft->spectrum_bytes;
     const size_t blocks = overlap_block_count(shape, overlap->hop);
-    const size_t terms = overlap_weight_terms(shape, overlap->hop), paths = group_paths(shape);
+    const size_t terms = overlap_weight_terms(shape, overlap->hop);
     const size_t first = chunk * terms / chunks, end = (chunk + 1) * terms / chunks;
     struct overlap_buffers buffers = overlap_worker_buffers(call->plan, call->workspace, worker);
-    for (size_t i = first; i < end; i++)
-        for (size_t g = begin; g < begin + groups; g++) {
-            const struct weight_term term = {i / blocks, g, i % blocks, begin, groups};
-            char *lone = buffers.sums + (g - begin) * paths * bytes;
+    struct weight_term term = {.groups = overlap_groups_at(shape, 0, task / chunks)};
+    for (size_t i = first; i < end; i++) {
+        term.groups.item = i / blocks, term.block = i % blocks;
+        for (term.group = 0; term.group < term.groups.count; term.group++) {
+            const size_t group = term.groups.first + term.group;
+            char *lone = buffers.sums + term.group * paths * bytes;
             overlap_weight_inputs(call, &term, &buffers);
             overlap_weight_outputs(call, &term, &buffers);
-            add_term(call, chunks > 1 ? overlap_weight_sums(call, g, chunk) : lone, i == first,
+            add_term(call, chunks > 1 ? overlap_weight_sums(call, group, chunk) : lone, i == first,
                      &buffers);
         }
-    for (size_t path = 0; chunks == 1 && path < groups * paths; path++)
-        store_path(call, begin * paths + path, buffers.sums + path * bytes, &buffers);
+    }
+    for (size_t path = 0; chunks == 1 && path < term.groups.count * paths; path++)
+        store_path(call, term.groups.first * paths + path, buffers.sums + path * bytes, &buffers);
 }
 
 // One task: one path, its sums of all chunks.
@@ -276,7 +259,8 @@ void overlap_weight_run(const struct partita_plan *plan, const struct operands *
     const struct overlap *overlap = overlap_of(plan);
     const size_t groups = overlap->shape.groups;
     struct weight_call call = {plan, overlap, operands, workspace};
-    thread_loop(plan->threads, ceil_div(groups, overlap_groups(&overlap->shape)) * overlap->chunks,
+    thread_loop(plan->threads,
+                ceil_div(groups, overlap_max_groups(&overlap->shape)) * overlap->chunks,
                 overlap_weight_chunk, &call);
     if (overlap->chunks > 1)
         thread_loop(plan->threads, groups * group_paths(&overlap->shape), finish_path, &call);
