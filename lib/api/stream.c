@@ -15,7 +15,7 @@ enum partita_status partita_stream_open(const struct partita_plan *plan,
     if (!plan->shape.stream)
         return log_error(&plan->log, PARTITA_ERR_STATE,
                          "plan: of a bounded problem, not of streams");
-    return stream_open(plan, filter, NULL, ret_stream);
+    return stream_open(plan, filter, ret_stream);
 }
 
 void partita_stream_close(struct partita_stream *stream)

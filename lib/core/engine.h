@@ -165,11 +165,15 @@ struct bounded_ops {
                                        struct partita_plan *ret_plan);
 };
 
-// Streams. The state is one arena, released by the caller.
+// Streams.
 struct stream_ops {
-    enum partita_status (*open)(struct partita_stream *stream); // NULL: only bounded problems
-    // Bytes that a step writes before it reads them, if stream->workspace has them; NULL: none.
-    size_t (*workspace)(const struct partita_plan *plan);
+    // Lays out stream->state in zeroed memory of the arena and returns it; NULL while the arena
+    // only counts. NULL: only bounded problems.
+    void *(*layout)(const struct partita_stream *stream, struct arena *arena);
+    // Starts the parts of a stream that are not in its state, and ends them, also if starting has
+    // failed. The streams of a bank need neither. NULL: there are none.
+    enum partita_status (*open)(struct partita_stream *stream);
+    void (*close)(struct partita_stream *stream);
     // Takes one or more frames, as the engine chooses, and writes the outputs that become due;
     // stream.c repeats it and keeps position and phase. Reads all its inputs before it writes. If a
     // device fails, it sets stream->status, takes nothing and is not called again.
@@ -181,15 +185,14 @@ struct stream_ops {
     enum partita_status (*queue)(struct partita_stream *stream, const struct frames *frames,
                                  void *queue);
     void (*reset)(struct partita_stream *stream); // NULL: the caller zeroes the region
-    void (*close)(struct partita_stream *stream); // before the state is released; NULL: nothing
     // Fetches the next reads of a stream's step into the caches. Called 3, 2 and 1 streams
     // ahead: each call may read data that the one before has fetched. NULL: nothing.
     void (*prefetch)(const struct partita_stream *stream, int ahead);
     // The region of all that future outputs depend on, without pointers. If it is not in one place,
     // its data is NULL; copies are to and from host memory, and a failure sets stream->status.
     struct region (*region)(struct partita_stream *stream);
-    void (*copy_out)(struct partita_stream *stream, void *to);        // NULL: the caller copies
-    void (*copy_in)(struct partita_stream *stream, const void *from); // NULL: the caller copies
+    void (*copy_out)(struct partita_stream *stream, void *to); // NULL: it is in one place
+    void (*copy_in)(struct partita_stream *stream, const void *from);
     // Called before and after the region is copied or replaced. NULL: nothing.
     void (*pause)(struct partita_stream *stream);
     void (*resume)(struct partita_stream *stream);

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/sizes.h"
+#include "core/plan.h"
 #include "kernels/kernels.h"
 
 enum {
@@ -332,6 +333,7 @@ static void try_partition_layout(const struct search *search, size_t i,
     }
     *best = (struct partition_layout){
         .quantum = search->quantum,
+        .begin = search->begin,
         .latency = search->latency,
         .whole = search->whole,
         .head = before ? search->node[search->begin].first : last->first,
@@ -417,12 +419,12 @@ static void search_from(struct search *search, size_t begin, size_t allowed,
 {
     const size_t span = search->shape->axis[0].span;
     const size_t max_segments = search->device->max_segments;
+    search->begin = begin;
     finish_single(search, begin, choose_latency(search, in_time(search, begin, true), allowed),
                   best);
     const size_t needed = in_time(search, begin, false);
     const size_t head = choose_latency(search, needed, allowed);
     if (head >= span) return;
-    search->begin = begin;
     search->slack = search->device->fixed_start ? head + search->latency - needed : 0;
     search->head_seconds = head_seconds(search, head);
     for (size_t i = 0; i < search->n_hops; i++)
@@ -442,49 +444,44 @@ static void search_from(struct search *search, size_t begin, size_t allowed,
     }
 }
 
-bool partition_search(const struct shape *shape, const struct partition_device *device,
-                      struct partition_layout *best)
+double partition_flops(const struct shape *shape, const struct partition_layout *layout)
 {
+    const double paths = (double)shape_path_count(shape);
+    const double complex = shape->complex_signal ? 2 : 1;
+    const double channels = (double)(shape->in_channels + shape->out_channels);
+    double flops = paths * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        const double n = (double)segment->n;
+        flops += (channels * complex * 2.5 * n * log2(n) +
+                  paths * complex * 4 * n * (double)segment->partitions) /
+                 (double)segment->hop;
+    }
+    return flops;
+}
+
+bool partition_search(const struct shape *shape, const struct partition_device *device,
+                      const struct estimate *estimate, struct partition_layout *ret)
+{
+    struct partition_choice choice = {0};
     const size_t allowed = shape->latency == PARTITA_UNBOUNDED ? 4 * MAX_HOP : shape->latency;
     const size_t max_quantum = size_min(shape->block, PARTITION_MAX_QUANTUM);
     assert(device->max_multiple <= MAX_MULTIPLE && device->max_batch <= PARTITION_MAX_BATCH);
+    if (estimate) estimate_load(estimate, &choice, sizeof choice);
+    *ret = (struct partition_layout){0};
     for (size_t quantum = PARTITION_MIN_QUANTUM;
          quantum == PARTITION_MIN_QUANTUM || quantum <= max_quantum; quantum *= 2) {
         struct search search = {.shape = shape,
                                 .device = device,
                                 .quantum = quantum,
                                 .whole = shape->whole_blocks && shape->block % quantum == 0};
-        if (device->whole && !search.whole) continue;
+        if ((device->whole && !search.whole) || (estimate && choice.quantum != quantum)) continue;
         // A hop beyond the filter's length covers it with one partition: no larger one is needed.
         while (search.n_hops < MAX_HOPS && hop_at(&search, search.n_hops) <= MAX_HOP &&
                (search.n_hops == 0 || hop_at(&search, search.n_hops - 1) < shape->axis[0].span))
             search.n_hops++;
         for (size_t begin = 0; begin < (device->first_is_quantum ? 1 : search.n_hops); begin++)
-            search_from(&search, begin, allowed, best);
+            if (!estimate || choice.begin == begin) search_from(&search, begin, allowed, ret);
     }
-    return best->n_segments > 0;
-}
-
-void partition_make(const struct shape *shape, const struct partition_device *device,
-                    const struct partition_choice *choice, struct partition_layout *ret)
-{
-    const struct search search = {.shape = shape,
-                                  .device = device,
-                                  .quantum = choice->quantum,
-                                  .latency = choice->latency,
-                                  .whole = choice->whole};
-    *ret = (struct partition_layout){.quantum = choice->quantum,
-                                     .latency = choice->latency,
-                                     .whole = choice->whole,
-                                     .head = choice->head,
-                                     .n_segments = choice->n_segments,
-                                     .seconds = choice->seconds,
-                                     .head_seconds = head_seconds(&search, choice->head)};
-    ret->segment_seconds = ret->seconds - ret->head_seconds;
-    size_t first = choice->head;
-    for (size_t i = 0; i < ret->n_segments; i++) {
-        ret->segment[i] = make_segment(&search, choice->quanta_log2[i], first, choice->multiple[i],
-                                       choice->partitions[i], i + 1 == ret->n_segments);
-        first = end_of(&ret->segment[i]);
-    }
+    return ret->n_segments > 0;
 }

@@ -15,8 +15,6 @@
 #ifndef PARTITA_PARTITION_SEARCH_H
 #define PARTITA_PARTITION_SEARCH_H
 
-#include <stdint.h>
-
 #include "core/engine.h"
 #include "signal_rates.h"
 
@@ -45,6 +43,7 @@ struct partition_segment {
 
 struct partition_layout {
     size_t quantum; // frames
+    size_t begin;   // log2 of the quanta of the first segment's blocks
     size_t latency; // frames by which outputs are delayed
     bool whole;     // calls consist of whole quanta, whose outputs are written after the work on
                     // them
@@ -101,24 +100,16 @@ struct partition_device {
     double frame;   // per frame, outside the segments
 };
 
-// Replaces *best, which may be zeros, by the cheapest layout for a stream, if that is cheaper.
-// Returns whether *best holds a layout; if not, there are too few taps to split.
-bool partition_search(const struct shape *shape, const struct partition_device *device,
-                      struct partition_layout *best);
-
-// The choice from which a layout is made without a search.
+// Where the search for a layout began: as in struct partition_layout.
 struct partition_choice {
-    size_t latency, head, partitions[PARTITION_MAX_SEGMENTS];
-    double seconds;
-    uint16_t quantum;
-    uint8_t whole, n_segments;
-    uint8_t quanta_log2[PARTITION_MAX_SEGMENTS], multiple[PARTITION_MAX_SEGMENTS];
+    size_t quantum, begin;
 };
-void partition_choice_of(const struct partition_layout *layout, struct partition_choice *ret);
 
-// Makes the layout again, for the shape and device of the search.
-void partition_make(const struct shape *shape, const struct partition_device *device,
-                    const struct partition_choice *choice, struct partition_layout *ret);
+// The cheapest layout for a stream, or the one of an estimate for the same shape and device, which
+// stores its choice: it is found at once. NULL: there is no estimate yet. False: there are too few
+// taps to split.
+bool partition_search(const struct shape *shape, const struct partition_device *device,
+                      const struct estimate *estimate, struct partition_layout *ret);
 
 // Latency of a stream in frames. If calls consist of whole quanta, one quantum of the layout's
 // latency is hidden.

@@ -63,7 +63,7 @@ static void estimate_checked(const struct partita_plan *plan, const char *named,
     if (plan->shape.rank > max_rank)
         estimate_refuse(ret, "works along %s, the problem has %d",
                         max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
-    else if (plan->shape.stream && !engine->stream.open)
+    else if (plan->shape.stream && !engine->stream.layout)
         estimate_refuse(ret, "works on bounded signals, not on streams");
     else if (!plan->shape.stream && !engine->bounded.run)
         estimate_refuse(ret, "works on streams, not on bounded signals");

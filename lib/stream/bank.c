@@ -36,21 +36,7 @@ static size_t phase_of(const struct partita_bank *bank, size_t i)
     return phase;
 }
 
-static void layout_slot(struct partita_bank *bank, size_t i, const struct bank_slot *empty)
-{
-    const struct shape *shape = &bank->plan->shape;
-    struct bank_slot *slot = &bank->slots[i];
-    const size_t channel = slot_samples(1, bank->plan);
-    *slot = *empty;
-    slot->phase = phase_of(bank, i);
-    atomic_init(&bank->states[i], BANK_FREE);
-    if (!slot->x) return;
-    for (size_t c = 0; c < shape->in_channels; c++)
-        slot->x[c] = bank->inputs + i * bank->input_bytes + c * channel;
-    for (size_t k = 0; k < shape->out_channels; k++)
-        slot->y[k] = bank->outputs + i * bank->output_bytes + k * channel;
-}
-
+// All memory of the bank, so that it has large pages.
 static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slots,
                                         struct arena *arena)
 {
@@ -63,58 +49,23 @@ static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slot
     made.slots = arena_take(arena, size_mul(n_slots, sizeof *made.slots));
     made.states = arena_take(arena, size_mul(n_slots, sizeof *made.states));
     made.open = arena_take(arena, size_mul(n_slots, sizeof *made.open));
-    made.inputs = by_engine ? NULL : arena_take(arena, size_mul(n_slots, made.input_bytes));
-    made.outputs = by_engine ? NULL : arena_take(arena, size_mul(n_slots, made.output_bytes));
-    if (plan->engine->stream.workspace)
-        made.workspace = arena_take(arena, plan->engine->stream.workspace(plan));
+    if (!by_engine) {
+        made.inputs = arena_take(arena, size_mul(n_slots, made.input_bytes));
+        made.outputs = arena_take(arena, size_mul(n_slots, made.output_bytes));
+        made.x = arena_take(arena, shape->in_channels * sizeof *made.x);
+        made.y = arena_take(arena, 2 * shape->out_channels * sizeof *made.y);
+    }
     if (bank) *bank = made;
     for (size_t i = 0; i < n_slots; i++) {
-        struct bank_slot empty = {0};
-        if (!by_engine) {
-            empty.x = arena_take(arena, shape->in_channels * sizeof(void *));
-            empty.y = arena_take(arena, shape->out_channels * sizeof(void *));
-        }
-        if (bank) layout_slot(bank, i, &empty);
+        struct partita_stream *stream = by_engine ? NULL : stream_layout(plan, arena);
+        if (!bank) continue;
+        struct bank_slot *slot = &bank->slots[i];
+        slot->stream = stream;
+        if (stream) slot->swap_queue = &stream->swap_queue;
+        slot->phase = phase_of(bank, i);
+        atomic_init(&bank->states[i], BANK_FREE);
     }
     return bank;
-}
-
-static void *memory_take(void *user, size_t bytes)
-{
-    struct bank_memory *memory = user;
-    memory->used = size_add(memory->used, bytes);
-    if (!memory->base) return mem_reserve(&memory->from, bytes);
-    assert(memory->used <= memory->size);
-    return memory->base + memory->used - bytes;
-}
-
-static void memory_give(void *user, void *taken)
-{
-    const struct bank_memory *memory = user;
-    if (!memory->base) mem_release(&memory->from, taken);
-}
-
-// Opens a first stream in memory of its own, to count its bytes; then all in one region.
-static enum partita_status open_streams(struct partita_bank *bank)
-{
-    struct bank_memory *memory = &bank->memory;
-    const struct stream_memory of_streams = {
-        .allocator = {.allocate = memory_take, .release = memory_give, .user = memory},
-        .workspace = bank->workspace};
-    struct partita_stream *first;
-    enum partita_status status = stream_open(bank->plan, NULL, &of_streams, &first);
-    if (status != PARTITA_OK) return status;
-    stream_close(first);
-    memory->size = size_mul(bank->n_slots, memory->used);
-    memory->used = 0;
-    memory->base = mem_reserve(&memory->from, memory->size);
-    if (!memory->base) return PARTITA_ERR_NOMEM;
-    for (size_t i = 0; i < bank->n_slots && status == PARTITA_OK; i++) {
-        struct bank_slot *slot = &bank->slots[i];
-        status = stream_open(bank->plan, NULL, &of_streams, &slot->stream);
-        if (status == PARTITA_OK) slot->swap_queue = &slot->stream->swap_queue;
-    }
-    return status;
 }
 
 enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, double sample_rate,
@@ -127,10 +78,9 @@ enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, doubl
     assert(arena.used == arena.size);
     bank->ahead = plan->engine->stream.prefetch && n_slots > BANK_AHEAD ? BANK_AHEAD : 0;
     bank->deadline = sample_rate > 0 ? (double)plan->shape.block / sample_rate : 0;
-    bank->memory.from = plan->allocator;
     assert(plan->engine->bank.open || plan->device->host);
     const enum partita_status status =
-        plan->engine->bank.open ? plan->engine->bank.open(bank) : open_streams(bank);
+        plan->engine->bank.open ? plan->engine->bank.open(bank) : PARTITA_OK;
     if (status == PARTITA_OK) *ret_bank = bank;
     else bank_destroy(bank);
     return status;
@@ -140,8 +90,6 @@ void bank_destroy(struct partita_bank *bank)
 {
     if (!bank) return;
     if (bank->plan->engine->bank.close) bank->plan->engine->bank.close(bank);
-    for (size_t i = 0; i < bank->n_slots; i++) stream_close(bank->slots[i].stream);
-    mem_release(&bank->memory.from, bank->memory.base);
     mem_release(&bank->plan->allocator, bank);
 }
 
@@ -177,16 +125,25 @@ static size_t choose_slot(const struct partita_bank *bank)
     return range.first;
 }
 
-static struct frames slot_frames(const struct bank_slot *slot, size_t block)
+// A block of a slot, which is processed or opened by this thread.
+static struct frames slot_frames(const struct partita_bank *bank, size_t slot, bool opening)
 {
-    return (struct frames){.y = slot->y, .y_stride = 1, .x = slot->x, .x_stride = 1, .n = block};
+    const struct shape *shape = &bank->plan->shape;
+    const size_t channel = slot_samples(1, bank->plan);
+    void **y = bank->y + (opening ? shape->out_channels : 0);
+    for (size_t c = 0; !opening && c < shape->in_channels; c++)
+        bank->x[c] = bank->inputs + slot * bank->input_bytes + c * channel;
+    for (size_t k = 0; k < shape->out_channels; k++)
+        y[k] = bank->outputs + slot * bank->output_bytes + k * channel;
+    return (struct frames){
+        .y = y, .y_stride = 1, .x = opening ? NULL : bank->x, .x_stride = 1, .n = shape->block};
 }
 
 // One more block of silence, and one call later.
-static void delay_start(struct bank_slot *slot, size_t block)
+static void delay_start(struct partita_bank *bank, size_t i)
 {
-    struct frames frames = slot_frames(slot, block);
-    frames.x = NULL;
+    struct bank_slot *slot = &bank->slots[i];
+    struct frames frames = slot_frames(bank, i, true);
     stream_feed(slot->stream, &frames);
     atomic_fetch_add_explicit(&slot->lead, 1, memory_order_relaxed);
     slot->start++;
@@ -201,22 +158,22 @@ static size_t begin_lead(const struct partita_bank *bank, struct bank_slot *slot
 }
 
 // A stream that is in the middle of its blocks when the bank reaches call slot->start.
-static void prepare_stream(struct partita_bank *bank, struct bank_slot *slot,
+static void prepare_stream(struct partita_bank *bank, size_t i_slot,
                            const struct partita_filter *filter)
 {
-    const size_t block = bank->plan->shape.block;
+    struct bank_slot *slot = &bank->slots[i_slot];
     stream_reset(slot->stream); // completes a swap that was cut off, hence before the filter
     swap_queue_open(&slot->stream->swap_queue);
     slot->stream->filter = filter;
     const size_t lead = begin_lead(bank, slot);
     atomic_store_explicit(&slot->lead, 0, memory_order_relaxed);
     slot->start -= lead;
-    for (size_t i = 0; i < lead; i++) delay_start(slot, block);
+    for (size_t i = 0; i < lead; i++) delay_start(bank, i_slot);
     // The bank goes on meanwhile. One whose calls are shorter than a block of silence cannot be
     // caught up with; then only the balance of phases suffers.
     for (size_t i = 0; i < bank->period; i++) {
         if (slot->start >= atomic_load_explicit(&bank->next_call, memory_order_acquire)) break;
-        delay_start(slot, block);
+        delay_start(bank, i_slot);
     }
 }
 
@@ -244,7 +201,7 @@ enum partita_status bank_open(struct partita_bank *bank, const struct partita_fi
     memset(bank->inputs + i * bank->input_bytes, 0, bank->input_bytes);
     if (slot->stream) {
         memset(bank->outputs + i * bank->output_bytes, 0, bank->output_bytes);
-        prepare_stream(bank, slot, filter);
+        prepare_stream(bank, i, filter);
     } else {
         const enum partita_status status = prepare_slot(bank, i, filter);
         if (status != PARTITA_OK) return status;
@@ -302,7 +259,7 @@ static void feed_streams(struct partita_bank *bank, size_t n)
         for (size_t ahead = size_min(bank->ahead, n - 1 - i); ahead > 0; ahead--)
             prefetch_slot(bank, bank->open[i + ahead], (int)ahead);
         slot->stream->next = i + 1 < n ? bank->slots[bank->open[i + 1]].stream : NULL;
-        struct frames frames = slot_frames(slot, bank->plan->shape.block);
+        struct frames frames = slot_frames(bank, bank->open[i], false);
         stream_feed(slot->stream, &frames);
         slot->stream->next = NULL; // which may be closed, and opened anew, after this call
     }

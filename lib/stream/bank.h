@@ -15,13 +15,6 @@ enum bank_state { BANK_FREE, BANK_OPEN, BANK_CLOSING };
 
 enum { BANK_AHEAD = 4 }; // slots before its own turn that a slot's memory is first fetched
 
-// One region for the streams of all slots, slot after slot, so that it has large pages.
-struct bank_memory {
-    struct partita_allocator from; // the plan's
-    char *base;                    // NULL: the bytes of a stream are being counted
-    size_t used, size;
-};
-
 struct bank_slot {
     struct partita_stream *stream;       // NULL if the engine computes slots together; then
     const struct partita_filter *filter; // that it was opened with,
@@ -31,19 +24,16 @@ struct bank_slot {
     uint64_t start;     // number of the call that processes the first block
     atomic_size_t lead; // blocks of silence before that
     size_t phase;       // lead - start, modulo the bank's period; that of the slot for ever
-    const void **x;     // [in_channels]
-    void **y;           // [out_channels]
 };
 
 struct partita_bank {
     struct partita_plan *plan;
-    size_t n_slots, block;
+    size_t n_slots;
     struct bank_slot *slots;
     atomic_uchar *states;             // [n_slots] enum bank_state
     char *inputs, *outputs;           // [n_slots], each channel after channel
-    struct bank_memory memory;        // of the slots' streams
-    void *workspace;                  // of the stream that is being processed; those that are
-                                      // opened are fed silence, which needs none
+    const void **x;                   // [in_channels] of the stream that is processed
+    void **y;                         // [out_channels] of it, and of the one that is opened
     size_t input_bytes, output_bytes; // of a slot
     size_t period;           // calls after which the work of a slot repeats, a power of two
     size_t *open;            // [n_slots] those that the current call processes, in order, and then

@@ -50,33 +50,25 @@ static uint64_t state_sum(const struct header *header, const void *region)
     return hash_words(hash, region, (size_t)header->bytes);
 }
 
-static void copy_out(struct partita_stream *stream, void *to)
+// Copies the region out, or in if `out` is NULL.
+static void copy_region(struct partita_stream *stream, void *out, const void *in)
 {
-    const struct engine *engine = stream->plan->engine;
-    const struct region region = engine->stream.region(stream);
-    stream_pause(stream);
-    if (engine->stream.copy_out) engine->stream.copy_out(stream, to);
-    else memcpy(to, region.data, region.bytes);
-    stream_resume(stream);
-}
-
-static void copy_in(struct partita_stream *stream, const void *from)
-{
-    const struct engine *engine = stream->plan->engine;
-    const struct region region = engine->stream.region(stream);
-    stream_pause(stream);
-    if (engine->stream.copy_in) engine->stream.copy_in(stream, from);
-    else memcpy(region.data, from, region.bytes);
-    stream_resume(stream);
+    const struct stream_ops *ops = &stream->plan->engine->stream;
+    const struct region region = ops->region(stream);
+    if (ops->pause) ops->pause(stream);
+    if (!region.data && out) ops->copy_out(stream, out);
+    else if (!region.data) ops->copy_in(stream, in);
+    else memcpy(out ? out : region.data, out ? region.data : in, region.bytes);
+    if (ops->resume) ops->resume(stream);
 }
 
 static enum partita_status copy_state(struct partita_stream *from, struct partita_stream *to)
 {
-    void *copy = mem_reserve(&from->allocator, from->plan->engine->stream.region(from).bytes);
+    void *copy = mem_reserve(&from->plan->allocator, from->plan->engine->stream.region(from).bytes);
     if (!copy) return PARTITA_ERR_NOMEM;
-    copy_out(from, copy);
-    if (atomic_load(&from->status) == PARTITA_OK) copy_in(to, copy);
-    mem_release(&from->allocator, copy);
+    copy_region(from, copy, NULL);
+    if (atomic_load(&from->status) == PARTITA_OK) copy_region(to, NULL, copy);
+    mem_release(&from->plan->allocator, copy);
     return PARTITA_OK;
 }
 
@@ -100,7 +92,7 @@ enum partita_status stream_state_save(struct partita_stream *stream, void *state
                             .phase = stream->phase,
                             .arrays = stream->arrays};
     memcpy(header.magic, magic, sizeof magic);
-    copy_out(stream, (char *)state + sizeof header);
+    copy_region(stream, (char *)state + sizeof header, NULL);
     header.sum = state_sum(&header, (char *)state + sizeof header);
     memcpy(state, &header, sizeof header);
     return status_of(stream);
@@ -123,14 +115,14 @@ enum partita_status stream_state_restore(struct partita_stream *stream, const vo
         return log_error(log, PARTITA_ERR_STATE, "state: of a stream of another plan, or damaged");
     stream->phase = (size_t)header.phase;
     stream->arrays = (enum stream_arrays)header.arrays;
-    copy_in(stream, (const char *)state + sizeof header);
+    copy_region(stream, NULL, (const char *)state + sizeof header);
     return status_of(stream);
 }
 
 enum partita_status stream_clone(struct partita_stream *stream, struct partita_stream **ret_stream)
 {
     struct partita_stream *clone;
-    enum partita_status status = stream_open(stream->plan, stream->filter, NULL, &clone);
+    enum partita_status status = stream_open(stream->plan, stream->filter, &clone);
     if (status != PARTITA_OK) return status;
     clone->phase = stream->phase;
     clone->arrays = stream->arrays;

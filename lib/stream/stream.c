@@ -10,40 +10,39 @@
 // Frames of the outputs of branches, unless calls are of whole blocks: few enough for a near cache.
 enum { BRANCH_FRAMES = 256 };
 
-static struct partita_stream *layout_common(const struct partita_plan *plan, struct arena *arena)
+struct partita_stream *stream_layout(const struct partita_plan *plan, struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
+    struct partita_stream made = {.plan = plan};
     struct partita_stream *stream = arena_take(arena, sizeof *stream);
-    if (!shape->up.branches || plan->choice.resamples) return stream;
-    const size_t n = shape->whole_blocks ? shape->block : BRANCH_FRAMES;
-    void **branches = arena_take(arena, size_mul(shape->out_channels, sizeof *branches));
-    char *samples =
-        arena_take(arena, size_mul(size_mul(shape->out_channels, n), shape->sample_bytes));
+    if (shape->up.branches && !plan->choice.resamples) {
+        const size_t n = shape->whole_blocks ? shape->block : BRANCH_FRAMES;
+        const size_t bytes = size_mul(n, shape->sample_bytes);
+        made.branches = arena_take(arena, size_mul(shape->out_channels, sizeof *made.branches));
+        char *samples = arena_take(arena, size_mul(shape->out_channels, bytes));
+        for (size_t k = 0; stream && k < shape->out_channels; k++)
+            made.branches[k] = samples + k * bytes;
+        made.branch_frames = n;
+    }
+    made.state = plan->engine->stream.layout(&made, arena);
     if (!stream) return NULL;
-    for (size_t k = 0; k < shape->out_channels; k++)
-        branches[k] = samples + k * n * shape->sample_bytes;
-    stream->branches = branches;
-    stream->branch_frames = n;
+    *stream = made;
+    swap_queue_open(&stream->swap_queue);
     return stream;
 }
 
 enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct partita_filter *filter,
-                                const struct stream_memory *memory,
                                 struct partita_stream **ret_stream)
 {
-    const struct stream_memory used =
-        memory ? *memory : (struct stream_memory){.allocator = plan->allocator};
+    const struct stream_ops *ops = &plan->engine->stream;
     struct arena arena = {0};
-    layout_common(plan, &arena);
-    if (!arena_allocate(&arena, &used.allocator)) return PARTITA_ERR_NOMEM;
-    struct partita_stream *stream = layout_common(plan, &arena);
-    stream->plan = plan;
-    stream->allocator = used.allocator;
-    stream->workspace = used.workspace;
+    stream_layout(plan, &arena);
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    struct partita_stream *stream = stream_layout(plan, &arena);
+    assert(arena.used == arena.size);
     stream->filter = filter;
-    swap_queue_open(&stream->swap_queue);
-    const enum partita_status status = plan->engine->stream.open(stream);
+    const enum partita_status status = ops->open ? ops->open(stream) : PARTITA_OK;
     if (status == PARTITA_OK) *ret_stream = stream;
     else stream_close(stream);
     return status;
@@ -52,10 +51,9 @@ enum partita_status stream_open(const struct partita_plan *plan,
 void stream_close(struct partita_stream *stream)
 {
     if (!stream) return;
-    const struct partita_allocator allocator = stream->allocator;
-    if (stream->plan->engine->stream.close) stream->plan->engine->stream.close(stream);
-    mem_release(&allocator, stream->state);
-    mem_release(&allocator, stream);
+    const struct partita_plan *plan = stream->plan;
+    if (plan->engine->stream.close) plan->engine->stream.close(stream);
+    mem_release(&plan->allocator, stream);
 }
 
 size_t stream_outputs_wait(const struct partita_stream *stream)
@@ -251,14 +249,4 @@ void stream_reset(struct partita_stream *stream)
     swap_end(stream); // nothing is left to fade from
     if (swaps_on_device(stream)) swap_queue_settle(&stream->swap_queue);
     stream->arrays = STREAM_NO_ARRAYS;
-}
-
-void stream_pause(struct partita_stream *stream)
-{
-    if (stream->plan->engine->stream.pause) stream->plan->engine->stream.pause(stream);
-}
-
-void stream_resume(struct partita_stream *stream)
-{
-    if (stream->plan->engine->stream.resume) stream->plan->engine->stream.resume(stream);
 }

@@ -57,7 +57,6 @@ enum stream_arrays {
 
 struct partita_stream {
     const struct partita_plan *plan;
-    struct partita_allocator allocator; // of this struct and `state`
     const struct partita_filter *filter;
     size_t phase; // positions taken so far (input frames, or with problem.up those and the zeros
                   // between them), modulo the distance of outputs
@@ -66,10 +65,8 @@ struct partita_stream {
     struct swap_queue swap_queue; // filters posted by another thread
     atomic_int status;   // enum partita_status; set by a step that did nothing because its device
                          // failed
-    void *state;         // one arena
+    void *state;         // the engine's, in the arena of this struct
     const void *x_begin; // of the last call's frames, of the first channel
-    void *workspace;     // bank: of all its streams, engine->stream.workspace bytes, aligned; NULL:
-                         // in `state`. A step with silence after silence alone does not touch it.
     const struct partita_stream *next; // bank: the stream that is fed next in this call, whose
                                        // data may be prefetched; NULL: none
     // problem.up: outputs of the branches for some frames, [out_channels][branch_frames], from
@@ -79,20 +76,16 @@ struct partita_stream {
     struct stats stats; // large, so that it comes last
 };
 
-// The memory that a bank gives each of its streams.
-struct stream_memory {
-    struct partita_allocator allocator;
-    void *workspace;
-};
-
-// `memory` is that of a bank; NULL: the plan's allocator. The filter may be NULL if it is set, and
-// the stream reset, before the stream is fed (CPU). Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE;
-// *ret_stream is then unchanged. stream_close accepts NULL.
+// Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE; *ret_stream is then unchanged. stream_close
+// accepts NULL.
 enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct partita_filter *filter,
-                                const struct stream_memory *memory,
                                 struct partita_stream **ret_stream);
 void stream_close(struct partita_stream *stream);
+
+// Lays a stream without a filter out in zeroed memory; NULL while the arena only counts. Before one
+// of a bank is fed its filter is set and it is reset.
+struct partita_stream *stream_layout(const struct partita_plan *plan, struct arena *arena);
 
 // Processes all frames; of a stream that is queued none: outputs are zeros. Leaves the first frame
 // after them in `frames`. (A copy of the struct would wait until the caller's stores are done.)
@@ -122,10 +115,6 @@ enum partita_status stream_state_save(struct partita_stream *stream, void *state
 enum partita_status stream_state_restore(struct partita_stream *stream, const void *state,
                                          size_t size);
 enum partita_status stream_clone(struct partita_stream *stream, struct partita_stream **ret_stream);
-
-// Called before and after the memory of the stream's region is read or replaced.
-void stream_pause(struct partita_stream *stream);
-void stream_resume(struct partita_stream *stream);
 
 // Called when the stream's step has taken n frames during a swap: enters the next states if the
 // current one has ended (swap.c).

@@ -254,12 +254,13 @@ static void partitions_are_those_of_the_search(void **state)
         request.error_budget = random_below(&random, 2) ? 0 : 1e-3;
         const struct signal_rates rates = cpu_signal_rates(&request);
         const struct partition_device device = cpu_partition_device(&request, &rates);
-        struct partition_layout found = {0}, layout;
-        struct partition_choice choice;
-        if (!partition_search(&shape, &device, &found)) continue;
+        struct partition_layout found, layout;
+        if (!partition_search(&shape, &device, NULL, &found)) continue;
         made++;
-        partition_choice_of(&found, &choice);
-        partition_make(&shape, &device, &choice, &layout);
+        const struct partition_choice choice = {found.quantum, found.begin};
+        struct estimate estimate;
+        estimate_store(&estimate, &choice, sizeof choice);
+        assert_true(partition_search(&shape, &device, &estimate, &layout));
         assert_int_equal(layout.n_segments, found.n_segments);
         assert_int_equal(layout.quantum, found.quantum);
         assert_int_equal(layout.latency, found.latency);

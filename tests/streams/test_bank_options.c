@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Options of a bank that are out of range are refused; the log names the field. The number of slots
-// decides the plan, and not the number of allocations. Opening leaves the workspace of the slots
-// that are processed alone.
+// decides the plan, and not the number of allocations.
 #include "support/rig.h"
 
 #include <math.h>
@@ -91,37 +90,12 @@ static void slots_need_no_allocations(void **state)
     assert_int_equal(live[0], live[1]);
 }
 
-// A slot opens while others are processed, in whose workspace it must not write.
-static void opening_leaves_the_workspace_alone(void **state)
-{
-    (void)state;
-    enum { SLOTS = 64, TAPS = 48000 };
-    const struct partita_bank_options options = {.slots = SLOTS, .n_taps = TAPS};
-    static const float taps[TAPS] = {[0] = 1, [TAPS - 1] = 1};
-    struct partita_bank *bank;
-    struct partita_filter *filter;
-    assert_ok(partita_bank_create(&options, &bank));
-    assert_ok(partita_bank_filter_create(bank, taps, TAPS, &filter));
-    const size_t bytes = bank->plan->engine->stream.workspace(bank->plan);
-    unsigned char *expected = malloc(bytes);
-    assert_true(bytes > 0);
-    memset(expected, 0x5a, bytes);
-    memset(bank->workspace, 0x5a, bytes);
-    for (size_t slot, i = 0; i < SLOTS; i++) assert_ok(partita_bank_open(bank, filter, &slot));
-    assert_memory_equal(bank->workspace, expected, bytes);
-    free(expected);
-    partita_filter_destroy(filter);
-    partita_bank_destroy(bank);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         {"options-are-refused-by-name", options_are_refused_by_name, NULL, NULL, NULL},
         {"many-slots-cost-less-each", many_slots_cost_less_each, NULL, NULL, NULL},
         {"slots-need-no-allocations", slots_need_no_allocations, NULL, NULL, NULL},
-        {"opening-leaves-the-workspace-alone", opening_leaves_the_workspace_alone, NULL, NULL,
-         NULL},
     };
     return run_all(tests);
 }

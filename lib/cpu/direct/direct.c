@@ -284,8 +284,15 @@ static struct direct_stream *layout_stream(const struct shape *shape, struct are
                                                  size_mul(layout.capacity, bytes)));
     layout.sum = arena_take(arena, per_chunk * bytes);
     layout.faded = arena_take(arena, per_chunk * bytes);
-    if (state) *state = layout;
+    if (!state) return NULL;
+    for (size_t k = 0; k < branch_count(axis); k++) layout.fill[k] = layout.history;
+    *state = layout;
     return state;
+}
+
+static void *direct_stream_layout(const struct partita_stream *stream, struct arena *arena)
+{
+    return layout_stream(&stream->plan->shape, arena);
 }
 
 static char *branch_at(const struct partita_stream *stream, size_t channel, size_t k, size_t index)
@@ -306,16 +313,6 @@ static void direct_stream_reset(struct partita_stream *stream)
         for (size_t c = 0; c < shape->in_channels; c++)
             memset(branch_at(stream, c, k, 0), 0, state->history * shape->sample_bytes);
     }
-}
-
-static enum partita_status direct_stream_open(struct partita_stream *stream)
-{
-    struct arena arena = {0};
-    layout_stream(&stream->plan->shape, &arena);
-    if (!arena_allocate(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
-    stream->state = layout_stream(&stream->plan->shape, &arena);
-    direct_stream_reset(stream);
-    return PARTITA_OK;
 }
 
 // Appends to branch k `count` inputs of the chunk, every stride-th from `first` on.
@@ -485,7 +482,7 @@ const struct engine engine_direct = {
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .filter = {.bytes = direct_filter_bytes, .pack = direct_filter_pack},
     .bounded = {.run = direct_run},
-    .stream = {.open = direct_stream_open,
+    .stream = {.layout = direct_stream_layout,
                .step = direct_stream_step,
                .reset = direct_stream_reset,
                .region = direct_stream_region,

@@ -162,7 +162,7 @@ static inline size_t overlap_history_frames(size_t n, size_t hop)
 {
     return size_max(n, hop + hop / 4);
 }
-enum partita_status overlap_stream_open(struct partita_stream *stream);
+void *overlap_stream_layout(const struct partita_stream *stream, struct arena *arena);
 struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames);
 struct region overlap_stream_region(struct partita_stream *stream);
 size_t overlap_swap_begin(struct partita_stream *stream);

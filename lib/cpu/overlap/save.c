@@ -219,7 +219,7 @@ const struct engine engine_overlap_save = {
     .channels_last = true,
     .filter = {.bytes = overlap_filter_bytes, .pack = overlap_filter_pack},
     .bounded = {.run = save_run},
-    .stream = {.open = overlap_stream_open,
+    .stream = {.layout = overlap_stream_layout,
                .step = overlap_stream_step,
                .region = overlap_stream_region,
                .swap_begin = overlap_swap_begin,

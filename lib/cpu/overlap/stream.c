@@ -17,9 +17,9 @@ struct overlap_stream {
     struct overlap_buffers buffers;
 };
 
-static struct overlap_stream *overlap_stream_layout(const struct partita_plan *plan,
-                                                    struct arena *arena)
+void *overlap_stream_layout(const struct partita_stream *stream, struct arena *arena)
 {
+    const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
     const struct overlap *overlap = overlap_of(plan);
     const size_t bytes = shape->sample_bytes;
@@ -35,16 +35,6 @@ static struct overlap_stream *overlap_stream_layout(const struct partita_plan *p
     made.samples[1] = made.buffers.samples;
     if (state) *state = made;
     return state;
-}
-
-enum partita_status overlap_stream_open(struct partita_stream *stream)
-{
-    struct arena arena = {0};
-    overlap_stream_layout(stream->plan, &arena);
-    if (!arena_allocate(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
-    stream->state = overlap_stream_layout(stream->plan, &arena);
-    assert(arena.used == arena.size);
-    return PARTITA_OK;
 }
 
 // From the position to the outputs that are ready.

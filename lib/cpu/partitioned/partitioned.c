@@ -30,14 +30,6 @@ struct partition_device cpu_partition_device(const struct request *request,
     };
 }
 
-static bool find_layout(const struct request *request, struct partition_layout *ret)
-{
-    const struct signal_rates rates = cpu_signal_rates(request);
-    const struct partition_device device = cpu_partition_device(request, &rates);
-    *ret = (struct partition_layout){0};
-    return partition_search(request->shape, &device, ret);
-}
-
 // The ring holds the frames that the segment that looks back furthest may still read when its work
 // on a block ends, and the head.
 static size_t ring_frames(const struct partition_layout *layout)
@@ -91,10 +83,12 @@ enum { MAX_CHANNELS = 1 << 18 };
 static void partitioned_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
+    const struct signal_rates rates = cpu_signal_rates(request);
+    const struct partition_device device = cpu_partition_device(request, &rates);
     struct partition_layout layout;
     if (size_max(shape->in_channels, shape->out_channels) > MAX_CHANNELS) {
         estimate_refuse(ret, "works on at most %d channels", MAX_CHANNELS);
-    } else if (!find_layout(request, &layout)) {
+    } else if (!partition_search(shape, &device, NULL, &layout)) {
         estimate_refuse(ret, "%zu taps are too few for partitions", shape->axis[0].span);
     } else if (request->transform && request->transform != largest_transform(&layout)) {
         estimate_refuse(ret, "chooses its transforms itself");
@@ -109,8 +103,7 @@ static void partitioned_estimate(const struct request *request, struct estimate 
             .bytes = bytes_of(shape, &layout),
             .error = error_of(shape, &layout),
         };
-        struct partition_choice choice;
-        partition_choice_of(&layout, &choice);
+        const struct partition_choice choice = {layout.quantum, layout.begin};
         estimate_store(ret, &choice, sizeof choice);
     }
 }
@@ -121,9 +114,10 @@ static enum partita_status partitioned_plan_create(struct partita_plan *plan,
     struct partitioned *partitioned = plan->state;
     const struct signal_rates rates = cpu_signal_rates(request);
     const struct partition_device device = cpu_partition_device(request, &rates);
-    struct partition_choice choice;
-    estimate_load(&plan->choice, &choice, sizeof choice);
-    partition_make(request->shape, &device, &choice, &partitioned->layout);
+    const bool found =
+        partition_search(request->shape, &device, &plan->choice, &partitioned->layout);
+    assert(found);
+    (void)found;
     partitioned->ring = ring_frames(&partitioned->layout);
     return schedule_create(plan, request, &device);
 }
@@ -173,13 +167,13 @@ const struct engine engine_partitioned = {
     .plan_destroy = partitioned_plan_destroy,
     .explain = partitioned_explain,
     .filter = {.create = paths_create_dense, .create_paths = partitioned_filter_create},
-    .stream = {.workspace = partitioned_stream_workspace,
-               .open = partitioned_stream_open,
+    .stream = {.layout = partitioned_stream_layout,
+               .open = workers_open,
+               .close = workers_close,
                .step = partitioned_stream_step,
                .reset = partitioned_stream_reset,
                .region = partitioned_stream_region,
                .region_key = partitioned_key,
-               .close = partitioned_stream_close,
                .prefetch = partitioned_prefetch,
                .pause = workers_pause,
                .resume = workers_resume,

@@ -86,8 +86,6 @@ struct segment_work {
     struct {
         size_t chains, length; // tasks of each chain
     } stage[N_STAGES];
-    size_t edge_tasks;                  // tasks that read or write samples:
-    double read_seconds, write_seconds; // their extra time if samples are not in the cache
     double slot_seconds; // extra time of each task of an input's transform if its slot is in memory
     // By age of a share's batch; and by a block's index in its batch the bits, as in `begun`, of
     // the sums that its products are added to, and of those that are complete with it.
@@ -293,8 +291,11 @@ void workers_pause(struct partita_stream *stream);
 void workers_abandon(struct partita_stream *stream); // a pause that discards unfinished work
 void workers_resume(struct partita_stream *stream);
 
-// Starts the stream's threads, if the plan wants any. Errors: PARTITA_ERR_NOMEM, also for threads.
-// The caller must call workers_close, whatever was returned.
+// The memory of a stream with several threads; NULL: it has one, or the arena only counts.
+struct workers *workers_layout(const struct partita_stream *stream, struct arena *arena);
+
+// Starts the threads. Errors: PARTITA_ERR_NOMEM, also for threads. The caller must call
+// workers_close, whatever was returned.
 enum partita_status workers_open(struct partita_stream *stream);
 void workers_close(struct partita_stream *stream);
 
@@ -305,9 +306,7 @@ const char *ready_outputs(const struct partita_stream *stream, size_t i, uint64_
 void partitioned_prefetch(const struct partita_stream *stream, int ahead);
 
 // The stream's functions for the engine's table (stream.c).
-size_t partitioned_stream_workspace(const struct partita_plan *plan);
-enum partita_status partitioned_stream_open(struct partita_stream *stream);
-void partitioned_stream_close(struct partita_stream *stream);
+void *partitioned_stream_layout(const struct partita_stream *stream, struct arena *arena);
 struct step partitioned_stream_step(struct partita_stream *stream, const struct frames *frames);
 void partitioned_stream_reset(struct partita_stream *stream);
 struct region partitioned_stream_region(struct partita_stream *stream);

@@ -63,10 +63,6 @@ static void split_segment(const struct request *request, const struct partition_
     work->stage[STAGE_PRODUCTS].length = ceil_div(work->product.tasks, chains);
     work->stage[STAGE_INVERSE].chains = shape->out_channels;
     work->stage[STAGE_INVERSE].length = work->transform.tasks;
-    work->edge_tasks = ceil_div(work->fft->sample_steps, work->transform.each);
-    work->read_seconds = fetch / (double)work->edge_tasks;
-    // Half of the samples are written, and none are read.
-    work->write_seconds = fetch / 3 / (double)work->edge_tasks;
     // The slot of the oldest spectrum has left all caches while a round of the ring was written.
     if (segment->memory)
         work->slot_seconds = scalars * costs->work.copy_far / (double)work->transform.tasks;
@@ -85,11 +81,8 @@ static double task_seconds(const struct segment_work *work, size_t task)
     if (stage == STAGE_PRODUCTS) return split_seconds(&work->product, task);
     const size_t number = task % work->stage[stage].length, last = work->transform.tasks;
     if (number >= last) return split_seconds(&work->store, number - last);
-    const bool edge =
-        stage == STAGE_FORWARD ? number < work->edge_tasks : number + work->edge_tasks >= last;
-    const double more = stage == STAGE_FORWARD ? work->read_seconds : work->write_seconds;
     const double slot = stage == STAGE_FORWARD ? work->slot_seconds : 0;
-    return split_seconds(&work->transform, number) + slot + (edge ? more : 0);
+    return split_seconds(&work->transform, number) + slot;
 }
 
 double schedule_seconds(const struct segment_work *work, size_t first, size_t end)
@@ -217,13 +210,8 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
     if (!partitioned->quantum_seconds) return PARTITA_ERR_NOMEM;
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
-        const struct fft_request transform = {.n = segment->n,
-                                              .f64 = plan->shape.f64,
-                                              .complex = plan->shape.complex_signal,
-                                              .measure = plan->measure,
-                                              .isa = plan->isa};
         struct segment_work *work = &partitioned->work[i];
-        const enum partita_status status = fft_create(&transform, &plan->allocator, &work->fft);
+        const enum partita_status status = plan_fft(plan, segment->n, &work->fft);
         if (status != PARTITA_OK) return status;
         // Work that is done in one quantum needs no small tasks.
         split_segment(request, device, segment, segment->window == 1 ? INFINITY : target, work);

@@ -57,28 +57,7 @@ static void layout_scratch(const struct partita_plan *plan, size_t i, struct seg
     state->scratch = arena_take(arena, size_mul(transforms, work->fft->scratch_bytes));
 }
 
-// The segments whose blocks take one quantum share a workspace: one thread computes them in turn.
-static size_t layout_workspace(const struct partita_plan *plan, struct segment_state *segments,
-                               void *workspace)
-{
-    size_t max = 0;
-    for (size_t i = 0; i < partitioned_of(plan)->layout.n_segments; i++) {
-        struct arena arena = {.base = workspace, .size = SIZE_MAX};
-        if (partitioned_of(plan)->layout.segment[i].window > 1) continue;
-        layout_scratch(plan, i, &segments[i], &arena);
-        max = size_max(max, arena.used);
-    }
-    return max;
-}
-
-size_t partitioned_stream_workspace(const struct partita_plan *plan)
-{
-    struct segment_state unused[PARTITION_MAX_SEGMENTS];
-    return layout_workspace(plan, unused, NULL);
-}
-
-static struct partitioned_stream *layout_partitioned_stream(const struct partita_stream *stream,
-                                                            struct arena *arena)
+void *partitioned_stream_layout(const struct partita_stream *stream, struct arena *arena)
 {
     const struct partita_plan *plan = stream->plan;
     const struct partition_layout *layout = &partitioned_of(plan)->layout;
@@ -95,29 +74,12 @@ static struct partitioned_stream *layout_partitioned_stream(const struct partita
     history_layout(&made.history, shape, arena);
     for (size_t i = 0; i < n; i++) layout_region(plan, i, &made.segment[i], arena);
     made.region.bytes = arena->used - begin;
-    for (size_t i = 0; i < n; i++)
-        if (!stream->workspace || layout->segment[i].window > 1)
-            layout_scratch(plan, i, &made.segment[i], arena);
-    if (stream->workspace) layout_workspace(plan, made.segment, stream->workspace);
+    for (size_t i = 0; i < n; i++) layout_scratch(plan, i, &made.segment[i], arena);
     for (int i = 0; i < 2; i++)
         made.samples[i] = arena_take(arena, layout->quantum * shape->sample_bytes);
+    made.workers = workers_layout(stream, arena);
     if (state) *state = made;
     return state;
-}
-
-enum partita_status partitioned_stream_open(struct partita_stream *stream)
-{
-    struct arena arena = {0};
-    layout_partitioned_stream(stream, &arena);
-    if (!arena_allocate(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
-    stream->state = layout_partitioned_stream(stream, &arena);
-    assert(arena.used == arena.size);
-    return workers_open(stream);
-}
-
-void partitioned_stream_close(struct partita_stream *stream)
-{
-    if (stream->state) workers_close(stream);
 }
 
 void partitioned_stream_reset(struct partita_stream *stream)

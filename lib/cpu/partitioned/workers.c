@@ -389,15 +389,19 @@ static void fill_queue(struct queue *queue, const struct segment_work *work)
         }
 }
 
-static struct workers *layout_workers(struct partita_stream *stream, int n_threads,
-                                      struct arena *arena)
+// Threads of a stream's own.
+static int helper_count(const struct partita_plan *plan)
 {
+    return plan->executor.run ? 0 : plan->stream_threads - 1;
+}
+
+struct workers *workers_layout(const struct partita_stream *stream, struct arena *arena)
+{
+    const int n_threads = helper_count(stream->plan);
+    if (!stream->plan->executor.run && n_threads < 1) return NULL;
     struct workers *workers = arena_take(arena, sizeof *workers);
     pthread_t *threads = arena_take(arena, (size_t)n_threads * sizeof *threads);
-    if (workers) {
-        *workers = (struct workers){.stream = stream, .threads = threads, .forks = thread_forks()};
-        sem_init(&workers->semaphore, 0, 0);
-    }
+    if (workers) workers->threads = threads;
     for (size_t i = 0; i < segment_count(stream); i++) {
         const struct segment_work *work = &partitioned_of(stream->plan)->work[i];
         size_t chains = 0;
@@ -428,17 +432,13 @@ static enum partita_status start_helpers(struct workers *workers, int n_threads)
 
 enum partita_status workers_open(struct partita_stream *stream)
 {
-    const struct partita_plan *plan = stream->plan;
-    struct partitioned_stream *state = partitioned_stream_of(stream);
-    const int n_threads = plan->executor.run ? 0 : plan->stream_threads - 1;
-    if (!plan->executor.run && n_threads < 1) return PARTITA_OK;
-    struct arena arena = {0};
-    layout_workers(stream, n_threads, &arena);
-    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    state->workers = layout_workers(stream, n_threads, &arena);
-    assert(arena.used == arena.size);
+    struct workers *workers = workers_of(stream);
+    if (!workers) return PARTITA_OK;
+    workers->stream = stream;
+    workers->forks = thread_forks();
+    sem_init(&workers->semaphore, 0, 0);
     workers_resume(stream);
-    return start_helpers(state->workers, n_threads);
+    return start_helpers(workers, helper_count(stream->plan));
 }
 
 void workers_close(struct partita_stream *stream)
@@ -450,5 +450,4 @@ void workers_close(struct partita_stream *stream)
     const bool here = workers->forks == thread_forks(); // not in a child of fork()
     for (int i = 0; i < workers->n_threads && here; i++) pthread_join(workers->threads[i], NULL);
     sem_destroy(&workers->semaphore);
-    mem_release(&stream->plan->allocator, workers);
 }

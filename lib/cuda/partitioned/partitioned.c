@@ -136,8 +136,7 @@ static bool cuda_partitioned_search(const struct request *request, struct estima
                         outputs);
         return false;
     }
-    *ret = (struct partition_layout){0};
-    if (partition_search(shape, &device, ret)) return true;
+    if (partition_search(shape, &device, NULL, ret)) return true;
     estimate_refuse(estimate, "%zu taps are too few for partitions", shape->axis[0].span);
     return false;
 }
@@ -210,7 +209,6 @@ static void cuda_partitioned_estimate(const struct request *request, struct esti
 {
     const struct shape *shape = request->shape;
     struct partition_layout split;
-    struct partition_choice choice;
     if (!cuda_partitioned_search(request, ret, &split)) return;
     const struct cuda_partition_layout layout = cuda_partitioned_layout(request, &split);
     if (request->transform && request->transform != (size_t)layout.window) {
@@ -226,7 +224,7 @@ static void cuda_partitioned_estimate(const struct request *request, struct esti
     ret->bytes = cuda_partitioned_bytes(shape, &layout);
     ret->error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)layout.window)) +
                  (layout.i16 ? PARTITION_I16_ERROR : 0);
-    partition_choice_of(&split, &choice);
+    const struct partition_choice choice = {split.quantum, split.begin};
     estimate_store(ret, &choice, sizeof choice);
 }
 
@@ -237,9 +235,7 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
     pthread_mutex_init(&partitioned->lock, NULL);
     const struct signal_rates rates = cuda_partition_rates(request);
     const struct partition_device device = cuda_partition_device(request, &rates);
-    struct partition_choice choice;
-    estimate_load(&plan->choice, &choice, sizeof choice);
-    partition_make(request->shape, &device, &choice, &partitioned->split);
+    partition_search(request->shape, &device, &plan->choice, &partitioned->split);
     partitioned->layout = cuda_partitioned_layout(request, &partitioned->split);
     partitioned->worst_quantum = worst_quantum_seconds(request->shape, &rates, &partitioned->split);
     enum partita_status status = PARTITA_OK;
@@ -334,7 +330,8 @@ const struct engine cuda_partitioned = {
     .filter = {.create = paths_create_dense,
                .create_paths = cuda_partitioned_filter_create,
                .destroy = cuda_partitioned_filter_destroy},
-    .stream = {.open = cuda_partitioned_open,
+    .stream = {.layout = cuda_partitioned_state_layout,
+               .open = cuda_partitioned_open,
                .step = cuda_partitioned_step,
                .queue = cuda_partitioned_queue,
                .reset = cuda_partitioned_reset,

@@ -124,6 +124,7 @@ enum partita_status cuda_partitioned_issue(const struct partita_plan *plan,
 // The stream's functions (stream.c). cuda_partitioned_prepare makes the memory of the first stream
 // of a plan. cuda_partitioned_succeeds is cuda_memory_succeeds of a stream.
 enum partita_status cuda_partitioned_prepare(const struct partita_plan *plan);
+void *cuda_partitioned_state_layout(const struct partita_stream *stream, struct arena *arena);
 enum partita_status cuda_partitioned_open(struct partita_stream *stream);
 void cuda_partitioned_close(struct partita_stream *stream);
 void cuda_partitioned_reset(struct partita_stream *stream);

@@ -81,13 +81,16 @@ static enum partita_status clear_stream(struct partita_stream *stream)
     return status == PARTITA_OK ? start_stream(stream, false) : status;
 }
 
+void *cuda_partitioned_state_layout(const struct partita_stream *stream, struct arena *arena)
+{
+    (void)stream;
+    return arena_take(arena, sizeof(struct cuda_partitioned_stream));
+}
+
 enum partita_status cuda_partitioned_open(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
-    struct cuda_partitioned_stream *state = mem_allocate(&stream->allocator, sizeof *state);
-    if (!state) return PARTITA_ERR_NOMEM;
-    *state = (struct cuda_partitioned_stream){0};
-    stream->state = state;
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
     if (status == PARTITA_OK) status = take_stream_memory(stream);
@@ -102,7 +105,7 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
 void cuda_partitioned_close(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    if (!state || !state->held) return;
+    if (!state->held) return;
     struct cuda_scope scope;
     cuda_enter(stream->plan, &scope);
     if (cuda_queue_wait(stream->plan, &state->held->queue) == PARTITA_OK)
