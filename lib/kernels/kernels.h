@@ -313,7 +313,7 @@ struct channels_conv {
     void *y;
     const void *bias; // [channels]; NULL: 0
     size_t rows, channels, w_pitch;
-    struct plane_axis axis; // along a row, with any step
+    struct plane_axis axis; // along a row
     bool relu;              // negative results become 0
     // The first of next_rows rows that only the next call reads. They are prefetched, as are the
     // outputs behind those that are computed; none need be memory. 0 rows: nothing is.
@@ -321,18 +321,16 @@ struct channels_conv {
     size_t next_rows;
 };
 
+// Whether channels_conv serves rows of so many channels.
+static inline bool channels_serve(const struct plane_axis *axis, size_t channels, size_t lanes)
+{
+    return (axis->step == 1 || axis->step == 2) && axis->taps % 2 == 1 && axis->taps >= 3 &&
+           axis->taps <= 7 && axis->count >= 7 && channels >= lanes;
+}
+
 // y[p] = sum over rows r and taps t of w[r][t] * x[r][step*p + first + t], channel by channel, plus
 // the bias. Positions outside are not read. Tolerance: 4 u sqrt(rows * taps), relative L2.
 typedef void channels_conv_fn(const struct channels_conv *call);
-
-// Whether channels_conv keeps the taps of a row in registers (with AVX2 at most 4 of them) and
-// loads a sample once for all of these; else it loads a sample for each product.
-static inline bool channels_share_loads(const struct plane_axis *axis, size_t channels,
-                                        size_t lanes)
-{
-    return axis->step == 1 && axis->taps % 2 == 1 && axis->taps >= 3 && axis->taps <= 7 &&
-           axis->count >= 7 && channels >= lanes;
-}
 
 // Complex elements of planes in lanes: block k*stride from re on holds real parts, the block `im`
 // blocks after it the imaginary parts. 2n real blocks are such a row with stride 1 and im = n:

@@ -113,18 +113,36 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
     }
 }
 
-// Adds the products of taps, all of which lie in registers, to width outputs.
-INLINE void lanes_add_taps(vec *sum, const REAL *x, const REAL *w, size_t width, size_t taps)
+// Some outputs and taps, constants of unrolled loops.
+struct lanes_shape {
+    size_t width, taps, step;
+};
+
+// Samples begin .. end-1 of those that the outputs read are inside the row; reals from one sample
+// and from one tap to the next.
+struct lanes_window {
+    size_t begin, end, pitch, w_pitch;
+};
+
+// Adds the products of taps, all of which lie in registers.
+INLINE void lanes_add_taps(vec *sum, const REAL *x, const REAL *w,
+                           const struct lanes_window *window, struct lanes_shape shape)
 {
     vec tap[MAX_SPAN_TAPS];
     UNROLL
-    for (size_t t = 0; t < taps; t++) tap[t] = keep_in_register(vec_load(w + t * CONV_LANES));
+    for (size_t t = 0; t < shape.taps; t++)
+        tap[t] = keep_in_register(vec_load(w + t * window->w_pitch));
     UNROLL
-    for (size_t q = 0; q < width + taps - 1; q++) {
-        const vec v = keep_in_register(vec_load(x + q * CONV_LANES));
+    for (size_t q = 0; q < (shape.width - 1) * shape.step + shape.taps; q++, x += window->pitch) {
+        // Outside, in one comparison of unsigned numbers.
+        if (__builtin_expect(q - window->begin >= window->end - window->begin, 0)) continue;
+        const vec v = keep_in_register(vec_load(x));
         UNROLL
-        for (size_t t = 0; t < taps; t++)
-            if (q >= t && q - t < width) sum[q - t] = vec_multiply_add(tap[t], v, sum[q - t]);
+        for (size_t t = 0; t < shape.taps; t++) {
+            const size_t p = (q - t) / shape.step;
+            if (q >= t && (q - t) % shape.step == 0 && p < shape.width)
+                sum[p] = vec_multiply_add(tap[t], v, sum[p]);
+        }
     }
 }
 
@@ -140,10 +158,12 @@ INLINE void lanes_add_spans(struct lanes_conv *at, vec *sum, size_t width, size_
     NO_UNROLL
     do {
         const REAL *x = at->x + at->span->offset * CONV_LANES;
+        const struct lanes_window all = {0, SIZE_MAX, CONV_LANES, CONV_LANES};
         UNROLL
-        for (size_t t = 0; t < taps; t += GROUP)
-            lanes_add_taps(sum, x + t * CONV_LANES, at->w + t * CONV_LANES, width,
-                           taps - t < GROUP ? taps - t : GROUP);
+        for (size_t t = 0; t < taps; t += GROUP) {
+            const struct lanes_shape shape = {width, taps - t < GROUP ? taps - t : GROUP, 1};
+            lanes_add_taps(sum, x + t * CONV_LANES, at->w + t * CONV_LANES, &all, shape);
+        }
         at->w += taps * CONV_LANES;
         at->span++;
     } while (at->span < at->end && at->span->taps == taps);
@@ -267,210 +287,114 @@ void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct
 }
 
 // channels_conv: a vector holds one position of adjacent channels, which is how samples lie in
-// memory with channels last. Some neighbouring outputs stay in registers over all taps. Channels
-// are the inner loop, since positions may be so far apart that few of them fit the sets of a cache
-// at once.
-enum { OUTPUTS = 8 }; // at once: as many sums as multiply-adds take to finish
+// memory with channels last. As in lanes_conv, neighbouring outputs stay in registers over all
+// taps, and a sample is loaded once for GROUP taps. Channels are the inner loop, since positions
+// may be so far apart that few of them fit the sets of a cache at once. The last outputs and
+// channels of a row are computed with some before them, which get the same bits again.
 
-// Outputs i .. i+width-1 by taps first .. end-1 of each row, of n channels from channel c on.
+// The first output and channel of a tile.
 struct channels_tile {
-    size_t i, c, n;
-    size_t first, end;
+    size_t i, c;
 };
-
-INLINE vec channels_load(const REAL *x, size_t n)
-{
-    return n < LANES ? vec_load_first(x, n) : vec_load(x);
-}
 
 // Prefetches, with row r of the taps, its share of the next call's inputs and of the outputs behind
 // this tile. All at once would keep loads that miss the first cache waiting.
 INLINE void channels_prefetch(const struct channels_conv *call, const struct channels_tile *tile,
-                              size_t width, size_t r)
+                              struct lanes_shape shape, size_t r)
 {
-    const size_t position = call->channels * sizeof(REAL), step = call->axis.step;
-    const size_t channel = tile->c * sizeof(REAL);
-    uintptr_t x = (uintptr_t)call->next_x + tile->i * step * position + channel;
-    const uintptr_t y = (uintptr_t)call->y + (tile->i + width) * position + channel;
+    const size_t position = call->channels * sizeof(REAL), channel = tile->c * sizeof(REAL);
+    uintptr_t x = (uintptr_t)call->next_x + tile->i * shape.step * position + channel;
+    const uintptr_t y = (uintptr_t)call->y + (tile->i + shape.width) * position + channel;
     NO_UNROLL
     for (size_t k = 0; k < call->next_rows; k++, x += call->axis.size * position) {
         NO_UNROLL
-        for (size_t p = r; p < width * step; p += call->rows)
+        for (size_t p = r; p < shape.width * shape.step; p += call->rows)
             __builtin_prefetch((const void *)(x + p * position), 0, 3);
     }
     NO_UNROLL
-    for (size_t p = r; p < width; p += call->rows)
+    for (size_t p = r; p < shape.width; p += call->rows)
         __builtin_prefetch((const void *)(y + p * position), 1, 3);
 }
 
-INLINE void channels_sum(const struct channels_conv *call, const struct channels_tile *tile,
-                         vec *sum, size_t width, bool whole)
-{
-    const struct plane_axis *axis = &call->axis;
-    const size_t pitch = call->channels, step = axis->step * pitch;
-    const size_t n = whole ? LANES : tile->n;
-    const size_t position = tile->i * axis->step + tile->first + (size_t)axis->first;
-    UNROLL
-    for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
-    NO_UNROLL
-    for (size_t r = 0; r < call->rows; r++) {
-        if (width > 1 && call->next_rows) channels_prefetch(call, tile, width, r);
-        const REAL *x = (const REAL *)call->x[r] + position * pitch + tile->c;
-        const REAL *w =
-            (const REAL *)call->w + tile->c + (r * axis->taps + tile->first) * call->w_pitch;
-        NO_UNROLL
-        for (size_t t = tile->first; t < tile->end; t++, x += pitch, w += call->w_pitch) {
-            const vec tap = channels_load(w, n);
-            UNROLL
-            for (size_t p = 0; p < width; p++)
-                sum[p] = vec_multiply_add(tap, channels_load(x + p * step, n), sum[p]);
-        }
-    }
-}
-
 INLINE void channels_store(const struct channels_conv *call, const struct channels_tile *tile,
-                           vec *sum, size_t width, bool whole)
+                           vec *sum, size_t width)
 {
-    const size_t n = whole ? LANES : tile->n;
     const REAL *bias = call->bias;
-    const vec start = bias ? channels_load(bias + tile->c, n) : (vec){0};
+    const vec start = bias ? vec_load(bias + tile->c) : (vec){0};
     REAL *y = (REAL *)call->y + tile->i * call->channels + tile->c;
     UNROLL
     for (size_t p = 0; p < width; p++, y += call->channels) {
         sum[p] += start;
         if (call->relu) sum[p] = vec_positive(sum[p]);
-        if (whole) vec_store(y, sum[p]);
-        else vec_store_first(y, sum[p], n);
+        vec_store(y, sum[p]);
     }
 }
 
 INLINE void channels_vector(const struct channels_conv *call, const struct channels_tile *tile,
-                            size_t width, bool whole)
-{
-    vec sum[OUTPUTS];
-    channels_sum(call, tile, sum, width, whole);
-    channels_store(call, tile, sum, width, whole);
-}
-
-INLINE void channels_outputs(const struct channels_conv *call, struct channels_tile tile,
-                             size_t width)
-{
-    NO_UNROLL
-    for (; call->channels - tile.c >= LANES; tile.c += LANES)
-        channels_vector(call, &tile, width, true);
-    tile.n = call->channels - tile.c;
-    if (tile.n) channels_vector(call, &tile, width, false);
-}
-
-// An output of which some taps may lie outside.
-static void channels_edge(const struct channels_conv *call, size_t i)
+                            struct lanes_shape shape)
 {
     const struct plane_axis *axis = &call->axis;
-    const ptrdiff_t begin = (ptrdiff_t)(i * axis->step) + axis->first;
-    const ptrdiff_t end = (ptrdiff_t)axis->size - begin, taps = (ptrdiff_t)axis->taps;
-    struct channels_tile tile = {.i = i};
-    if (begin < 0) tile.first = (size_t)-begin;
-    if (end > 0) tile.end = (size_t)(end < taps ? end : taps);
-    channels_outputs(call, tile, 1);
-}
-
-// Rows of 3, 5 or 7 taps: as in lanes_conv, taps stay in registers and a sample is loaded once for
-// GROUP of them. The last outputs and channels of a row are computed with some before them, which
-// get the same bits again.
-struct channels_slide {
-    size_t pitch, w_pitch; // of positions, of taps
-    size_t begin, end;     // of a tile's samples those that are inside
-};
-
-INLINE void channels_slide_taps(vec *sum, const REAL *x, const REAL *w,
-                                const struct channels_slide *slide, size_t width, size_t taps)
-{
-    vec tap[GROUP];
-    UNROLL
-    for (size_t t = 0; t < taps; t++) tap[t] = keep_in_register(vec_load(w + t * slide->w_pitch));
-    UNROLL
-    for (size_t q = 0; q < width + taps - 1; q++, x += slide->pitch) {
-        // Outside, in one comparison of unsigned numbers.
-        if (__builtin_expect(q - slide->begin >= slide->end - slide->begin, 0)) continue;
-        const vec v = keep_in_register(vec_load(x));
-        UNROLL
-        for (size_t t = 0; t < taps; t++)
-            if (q >= t && q - t < width) sum[q - t] = vec_multiply_add(tap[t], v, sum[q - t]);
-    }
-}
-
-INLINE void channels_slide_vector(const struct channels_conv *call,
-                                  const struct channels_tile *tile, size_t width, size_t taps)
-{
-    const struct plane_axis *axis = &call->axis;
-    const ptrdiff_t position = (ptrdiff_t)tile->i + axis->first, reach = (ptrdiff_t)(width + taps);
+    const ptrdiff_t position = (ptrdiff_t)(tile->i * shape.step) + axis->first;
+    const ptrdiff_t reach = (ptrdiff_t)((shape.width - 1) * shape.step + shape.taps);
     const ptrdiff_t end = (ptrdiff_t)axis->size - position;
     const REAL *w = (const REAL *)call->w + tile->c;
     vec sum[WIDTH];
     UNROLL
-    for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
+    for (size_t p = 0; p < shape.width; p++) sum[p] = (vec){0};
     NO_UNROLL
-    for (size_t r = 0; r < call->rows; r++, w += taps * call->w_pitch) {
+    for (size_t r = 0; r < call->rows; r++, w += shape.taps * call->w_pitch) {
         const REAL *x = (const REAL *)call->x[r] + position * (ptrdiff_t)call->channels + tile->c;
         UNROLL
-        for (size_t t = 0; t < taps; t += GROUP) {
+        for (size_t t = 0; t < shape.taps; t += GROUP) {
             const ptrdiff_t before = -position - (ptrdiff_t)t, rest = end - (ptrdiff_t)t;
-            struct channels_slide slide = {.pitch = call->channels, .w_pitch = call->w_pitch};
-            if (before > 0) slide.begin = (size_t)(before < reach ? before : reach);
-            slide.end = rest < (ptrdiff_t)slide.begin ? slide.begin : (size_t)rest;
-            channels_slide_taps(sum, x + t * call->channels, w + t * call->w_pitch, &slide, width,
-                                taps - t < GROUP ? taps - t : GROUP);
+            struct lanes_window window = {.pitch = call->channels, .w_pitch = call->w_pitch};
+            struct lanes_shape part = shape;
+            if (before > 0) window.begin = (size_t)(before < reach ? before : reach);
+            window.end = rest < (ptrdiff_t)window.begin ? window.begin : (size_t)rest;
+            part.taps = shape.taps - t < GROUP ? shape.taps - t : GROUP;
+            lanes_add_taps(sum, x + t * call->channels, w + t * call->w_pitch, &window, part);
         }
-        if (call->next_rows) channels_prefetch(call, tile, width, r);
+        if (call->next_rows) channels_prefetch(call, tile, shape, r);
     }
-    channels_store(call, tile, sum, width, true);
+    channels_store(call, tile, sum, shape.width);
 }
 
-INLINE void channels_slide_outputs(const struct channels_conv *call, size_t i, size_t width,
-                                   size_t taps)
+INLINE void channels_outputs(const struct channels_conv *call, size_t i, struct lanes_shape shape,
+                             size_t width)
 {
     const size_t last = call->channels - LANES;
     struct channels_tile tile = {.i = i};
+    shape.width = width;
     NO_UNROLL
     for (size_t c = 0; c < call->channels; c += LANES) {
         tile.c = c < last ? c : last;
-        channels_slide_vector(call, &tile, width, taps);
+        channels_vector(call, &tile, shape);
     }
 }
 
-INLINE void channels_slide(const struct channels_conv *call, size_t taps)
+INLINE void channels_sum_row(const struct channels_conv *call, size_t taps, size_t step)
 {
+    const struct lanes_shape shape = {.taps = taps, .step = step};
     const size_t n = call->axis.count;
     size_t i = 0;
     if (n % 7 == 0) { // maps of 7, 14, 28, 56, ...
-        for (; WIDTH > 14 && n - i >= 14; i += 14) channels_slide_outputs(call, i, 14, taps);
-        for (; i < n; i += 7) channels_slide_outputs(call, i, 7, taps);
+        for (; WIDTH > 14 && step == 1 && n - i >= 14; i += 14)
+            channels_outputs(call, i, shape, 14);
+        for (; i < n; i += 7) channels_outputs(call, i, shape, 7);
     } else
-        for (; i < n; i += 8) channels_slide_outputs(call, i < n - 8 ? i : n - 8, 8, taps);
+        for (; i < n; i += 8) channels_outputs(call, i < n - 8 ? i : n - 8, shape, 8);
 }
 
-// Any taps and steps: as many loads as multiply-adds.
-static void channels_load_each(const struct channels_conv *call)
+INLINE void channels_any_step(const struct channels_conv *call, size_t taps)
 {
-    const struct plane_axis *axis = &call->axis;
-    const ptrdiff_t last = (ptrdiff_t)axis->size - (ptrdiff_t)axis->taps - axis->first;
-    const size_t before =
-        axis->first < 0 ? ((size_t)-axis->first + axis->step - 1) / axis->step : 0;
-    size_t end = last < 0 ? 0 : (size_t)last / axis->step + 1, i = 0;
-    if (end > axis->count) end = axis->count;
-    for (; i < before && i < axis->count; i++) channels_edge(call, i);
-    struct channels_tile tile = {.end = axis->taps};
-    for (; i + OUTPUTS <= end; i += OUTPUTS) tile.i = i, channels_outputs(call, tile, OUTPUTS);
-    for (; i + OUTPUTS / 2 <= end; i += OUTPUTS / 2)
-        tile.i = i, channels_outputs(call, tile, OUTPUTS / 2);
-    for (; i < axis->count; i++) channels_edge(call, i);
+    if (call->axis.step == 1) channels_sum_row(call, taps, 1);
+    else channels_sum_row(call, taps, 2);
 }
 
 void KERNEL(channels_conv)(const struct channels_conv *call)
 {
     const size_t taps = call->axis.taps;
-    if (!channels_share_loads(&call->axis, call->channels, LANES)) channels_load_each(call);
-    else if (taps == 3) channels_slide(call, 3);
-    else if (taps == 5) channels_slide(call, 5);
-    else channels_slide(call, 7);
+    if (taps == 3) channels_any_step(call, 3);
+    else if (taps == 5) channels_any_step(call, 5);
+    else channels_any_step(call, 7);
 }

@@ -16,12 +16,6 @@ enum {
     TASK_COLUMNS = 256,
 };
 
-static bool channels_pass(const struct request *request, struct conv_pass *pass)
-{
-    return request->shape->channels_last && depthwise_plane_pass(request, pass) &&
-           pass->axis[1].taps <= MAX_ROWS;
-}
-
 // Scalars of a packed tap of all channels.
 static size_t channels_pitch(const struct shape *shape)
 {
@@ -32,17 +26,19 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
                                  struct estimate *ret)
 {
     struct conv_pass pass;
-    if (!MODE_IS_ON("depthwise:channels") || !direct->applicable || !channels_pass(request, &pass))
+    const size_t lanes =
+        depthwise_width(request->shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
+    if (!MODE_IS_ON("depthwise:channels") || !direct->applicable ||
+        request->direction == PARTITA_BACKWARD_WEIGHT || !request->shape->channels_last ||
+        !depthwise_plane_pass(request, &pass) || pass.axis[1].taps > MAX_ROWS)
         return false;
+    const struct plane_axis row = depthwise_plane_axis(&pass.axis[2]);
+    if (!channels_serve(&row, request->shape->in_channels, lanes)) return false;
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
-    const size_t lanes = depthwise_width(shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
     const size_t channels = size_round_up(shape->in_channels, lanes);
     const double outputs = (double)axis[1].count * (double)axis[2].count;
-    const struct plane_axis row = depthwise_plane_axis(&axis[2]);
-    const double product = channels_share_loads(&row, shape->in_channels, lanes)
-                               ? DEPTHWISE.load_shared
-                               : DEPTHWISE.load_each;
+    const double product = row.step == 1 ? DEPTHWISE.load_shared : DEPTHWISE.load_each;
     const double products = outputs * ((double)pass.terms * product + DEPTHWISE.output);
     const double seconds =
         products * (double)(shape->batch * channels) * request->model->costs[shape->f64].work.fma;
@@ -58,8 +54,7 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
 static void *channels_build(const struct partita_plan *plan, const struct request *request,
                             struct arena *arena)
 {
-    struct depthwise_plane *plane =
-        depthwise_plane_build(request, channels_pass, depthwise_next_tap, arena);
+    struct depthwise_plane *plane = depthwise_plane_build(request, false, arena);
     (void)plan;
     if (plane) plane->pitch = channels_pitch(request->shape);
     return plane;
@@ -91,7 +86,7 @@ static void channels_row(const struct depthwise_call *call, const char *x, char 
                                  .axis = axis[1],
                                  .relu = finish.relu};
     // Behind the last row of an image comes the next image.
-    if (depthwise_array_bytes(shape) > DEPTHWISE.far_bytes) {
+    if (call->far) {
         const uintptr_t next = (uintptr_t)(begin + (ptrdiff_t)axis[0].taps) * axis[1].size;
         conv.next_x = (const void *)((uintptr_t)x + (next + first * axis[1].step) * position);
         conv.next_rows = axis[0].step;
@@ -101,42 +96,39 @@ static void channels_row(const struct depthwise_call *call, const char *x, char 
     call->plan->kernels->channels_conv(&conv);
 }
 
-// Tasks of a column and of a row of outputs of an image.
-static size_t row_tasks(const struct depthwise_plane *plane)
+// Tasks along the images, the rows and the columns of the outputs.
+static void count_tasks(const struct depthwise_call *call, size_t ret[3])
 {
-    return ceil_div(plane->axis[0].count, TASK_ROWS);
-}
-
-static size_t column_tasks(const struct depthwise_plane *plane)
-{
-    return ceil_div(plane->axis[1].count, TASK_COLUMNS);
+    const struct plane_axis *axis = ((const struct depthwise_plane *)call->plan->state)->axis;
+    ret[0] = call->plan->shape.batch;
+    ret[1] = ceil_div(axis[0].count, TASK_ROWS);
+    ret[2] = ceil_div(axis[1].count, TASK_COLUMNS);
 }
 
 static void channels_task(void *context, size_t task, int worker)
 {
     const struct depthwise_call *call = context;
-    const struct depthwise_plane *plane = call->plan->state;
+    const struct plane_axis *axis = ((const struct depthwise_plane *)call->plan->state)->axis;
     const struct shape *shape = &call->plan->shape;
-    const struct plane_axis *axis = plane->axis;
-    const size_t columns = task % column_tasks(plane);
-    const size_t rows = task / column_tasks(plane) % row_tasks(plane);
-    const size_t item = task / column_tasks(plane) / row_tasks(plane);
     const size_t position = shape->in_channels * shape->scalar_bytes;
-    const char *x = call->from + item * axis[0].size * axis[1].size * position;
-    char *y = call->to + item * axis[0].count * axis[1].count * position;
-    const size_t end = size_min(axis[0].count, (rows + 1) * TASK_ROWS);
-    const size_t last = size_min(axis[1].count, (columns + 1) * TASK_COLUMNS);
+    size_t n[3], at[3];
+    count_tasks(call, n);
+    size_unravel(task, n, at);
+    const char *x = call->from + at[0] * axis[0].size * axis[1].size * position;
+    char *y = call->to + at[0] * axis[0].count * axis[1].count * position;
+    const size_t end = size_min(axis[0].count, (at[1] + 1) * TASK_ROWS);
+    // Of equal lengths, since the kernel takes no short rows.
+    const size_t first = at[2] * axis[1].count / n[2], last = (at[2] + 1) * axis[1].count / n[2];
     (void)worker;
-    for (size_t row = rows * TASK_ROWS; row < end; row++)
-        channels_row(call, x, y, row, columns * TASK_COLUMNS, last);
+    for (size_t row = at[1] * TASK_ROWS; row < end; row++)
+        channels_row(call, x, y, row, first, last);
 }
 
 static void channels_run(struct depthwise_call *call)
 {
-    const struct depthwise_plane *plane = call->plan->state;
-    thread_loop(call->plan->threads,
-                call->plan->shape.batch * row_tasks(plane) * column_tasks(plane), channels_task,
-                call);
+    size_t n[3];
+    count_tasks(call, n);
+    thread_loop(call->plan->threads, n[0] * n[1] * n[2], channels_task, call);
 }
 
 const struct depthwise_method depthwise_channels = {.build = channels_build,

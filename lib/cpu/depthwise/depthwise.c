@@ -17,14 +17,8 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     // request->transform 1 asks for sums without transforms.
     struct estimate direct = {0}, fft = {0}, rows;
     if (request->transform > 1) estimate_refuse(&direct, "sums tap by tap have no transform");
-    else if (request->direction == PARTITA_BACKWARD_WEIGHT) {
-        depthwise_weight_estimate(request, &direct);
-        // Sums along rows take more memory.
-        if (depthwise_weight_rows_estimate(request, &direct, &rows) &&
-            (estimate_fits(request, &rows) || !estimate_fits(request, &direct)))
-            direct = rows;
-    } else {
-        depthwise_direct_estimate(request, &direct);
+    else {
+        depthwise_boxes_estimate(request, &direct);
         if (depthwise_rows_estimate(request, &direct, &rows) ||
             depthwise_channels_estimate(request, &direct, &rows))
             direct = rows;
@@ -41,12 +35,12 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
 
 static const struct depthwise_method *method_of(const struct partita_plan *plan)
 {
-    static const struct depthwise_method *const methods[][2] = {
-        [DEPTHWISE_DIRECT] = {&depthwise_direct, &depthwise_weight},
-        [DEPTHWISE_FFT] = {&depthwise_fft, &depthwise_fft},
-        [DEPTHWISE_ROWS] = {&depthwise_rows, &depthwise_weight_rows},
-        [DEPTHWISE_CHANNELS] = {&depthwise_channels}};
-    return methods[plan->choice.variant][plan->direction == PARTITA_BACKWARD_WEIGHT];
+    static const struct depthwise_method *const methods[] = {[DEPTHWISE_DIRECT] = &depthwise_boxes,
+                                                             [DEPTHWISE_FFT] = &depthwise_fft,
+                                                             [DEPTHWISE_ROWS] = &depthwise_rows,
+                                                             [DEPTHWISE_CHANNELS] =
+                                                                 &depthwise_channels};
+    return methods[plan->choice.variant];
 }
 
 static void *depthwise_build(const struct partita_plan *plan, const struct request *request,
@@ -79,7 +73,8 @@ static enum partita_status depthwise_run(const struct partita_plan *plan,
                                   .gy = operands->from[1],
                                   .to = operands->to,
                                   .shared = workspace,
-                                  .workers = (char *)workspace + plan->choice.shared};
+                                  .workers = (char *)workspace + plan->choice.shared,
+                                  .far = depthwise_far(&plan->shape)};
     method_of(plan)->run(&call);
     return PARTITA_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How the transforms of cpu/depthwise split a map into tiles, and the form of a tile's transform. A
-// tile is a rectangle of outputs; the window of x that they read begins at the corner of a
+// tile is a box of outputs of a pass; the window of x that they read lies at the corner of a
 // transform of t samples along an axis. Along the last axis a transform is one of t real samples
 // modulo u^t + 1, as t/2 complex elements; along the other one it is cyclic. So a spectrum has t *
 // t/2 elements and no bin is special. A transform is long enough if samples that wrap around its
@@ -11,29 +11,20 @@
 #define PARTITA_DEPTHWISE_GRID_H
 
 #include "depthwise.h"
+#include "geometry/samples.h"
 
 struct grid_axis {
-    size_t size, out; // samples of x and of y
-    size_t kernel, dilation, span;
-    ptrdiff_t begin;      // sample of x that tap 0 of output 0 reads
     size_t edge;          // samples of a transform
     size_t tiles, length; // number of tiles; outputs of a tile
+    double operations;    // vector operations of a transform
     struct lanes_dft dft;
 };
 
 struct depthwise_grid {
-    struct grid_axis axis[2]; // the second one is the last of the shape
-    bool flip;                // taps are read backwards
+    struct conv_pass pass;
+    struct grid_axis axis[2]; // of axes 1 and 2 of the pass
     size_t row;               // elements from one row of a spectrum to the next
     size_t bytes;             // of one spectrum of a lane group
-};
-
-// The window of a tile along an axis.
-struct grid_window {
-    size_t at, length; // outputs
-    ptrdiff_t first;   // sample of x at the window's start
-    size_t n;          // samples of the window that are in the transform
-    size_t begin, end; // samples of the window that exist in x
 };
 
 // The cheapest grid for a request whose spectra take at most `bytes` bytes each. edge: the larger
@@ -50,16 +41,24 @@ double depthwise_grid_operations(const struct request *request, const struct dep
 // The factors of both axes' transforms.
 void depthwise_grid_factors(struct depthwise_grid *grid, bool f64, struct arena *arena);
 
-struct grid_window grid_window(const struct grid_axis *axis, size_t tile);
+// The range of samples of a window of `length` outputs from output `at` on that exist in x.
+struct inside grid_window(const struct conv_axis *axis, size_t at, size_t length);
 
-static inline size_t grid_tiles(const struct depthwise_grid *grid)
+// The caller's tap of a term of the pass, which has all taps.
+static inline size_t grid_caller_tap(const struct depthwise_grid *grid, size_t term)
 {
-    return grid->axis[0].tiles * grid->axis[1].tiles;
+    return grid->pass.flip ? grid->pass.terms - 1 - term : term;
 }
 
-// Index of tap r of an axis in the transform; *negative flips if it has wrapped an odd number of
+// Sample of the window that tap j of an axis of the pass reads for the first output.
+static inline size_t grid_offset(const struct conv_axis *axis, size_t j)
+{
+    return (size_t)(axis->base + axis->slope * (ptrdiff_t)j - axis->low);
+}
+
+// Index of tap j of an axis in the transform; *negative flips if it has wrapped an odd number of
 // times.
-size_t grid_tap(const struct grid_axis *axis, size_t r, bool *negative);
+size_t grid_tap(const struct depthwise_grid *grid, int axis, size_t j, bool *negative);
 
 enum { ELEMENT_BYTES = 2 * CONV_BLOCK_BYTES };
 

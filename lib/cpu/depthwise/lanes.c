@@ -1,260 +1,245 @@
 // SPDX-License-Identifier: MIT
-// Planes side by side for cpu/depthwise.
+// Planes side by side for cpu/depthwise: rows are transposed into lanes and back, and tasks compute
+// boxes of outputs or, in backward weight, sums over some images and boxes. Boxes and splits are
+// chosen by shape alone, and each sum has one order, so that bits do not depend on the number of
+// threads.
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/sizes.h"
+#include "base/thread.h"
 #include "cpu/conv/finish.h"
 #include "depthwise.h"
 #include "geometry/samples.h"
 
-size_t depthwise_groups(const struct shape *shape)
+// Channels of a group.
+static size_t group_channels(const struct shape *shape, size_t group)
 {
-    return ceil_div(shape->in_channels, depthwise_width(shape));
+    const size_t width = depthwise_width(shape), first = group * width;
+    assert(first < shape->in_channels);
+    return size_min(width, shape->in_channels - first);
 }
 
-struct depthwise_group depthwise_group(const struct shape *shape, size_t i)
+void depthwise_copy_lanes(const struct shape *shape, size_t group, char *to, const char *from,
+                          size_t apart)
 {
-    const size_t width = depthwise_width(shape), first = i * width;
-    const size_t channels = size_min(width, shape->in_channels - first);
-    assert(i < depthwise_groups(shape));
-    return (struct depthwise_group){first, channels, size_min(width / channels, shape->batch)};
+    const size_t bytes = shape->scalar_bytes, first = group * depthwise_width(shape) * apart;
+    memset(to, 0, CONV_BLOCK_BYTES);
+    samples_copy(to, 1, from + first * bytes, apart, group_channels(shape, group), bytes);
 }
 
-size_t depthwise_sets(const struct shape *shape, const struct depthwise_group *group)
+static struct depthwise_lanes locate_lanes(const struct shape *shape, size_t group, size_t item,
+                                           bool outputs)
 {
-    return ceil_div(shape->batch, group->images);
-}
-
-struct depthwise_lanes depthwise_lanes(const struct shape *shape,
-                                       const struct depthwise_group *group, size_t set,
-                                       bool outputs)
-{
-    const size_t first = set * group->images, planes = outputs ? depthwise_multiplier(shape) : 1;
-    const size_t images = size_min(group->images, shape->batch - first);
-    struct depthwise_lanes ret = {.used = images * group->channels,
-                                  .strides = shape_strides(shape, outputs)};
-    assert(ret.used <= depthwise_width(shape));
-    for (size_t l = 0; l < ret.used; l++) {
-        const size_t item = first + l / group->channels;
-        const size_t channel = group->first + l % group->channels;
-        ret.first[l] = item * ret.strides.item + channel * planes * ret.strides.channel;
-    }
-    return ret;
-}
-
-size_t depthwise_tasks(const struct shape *shape)
-{
-    // Groups but the last have all lanes full of channels, and one set an image.
-    const size_t full = depthwise_groups(shape) - 1;
-    const struct depthwise_group last = depthwise_group(shape, full);
-    return full * shape->batch + depthwise_sets(shape, &last);
-}
-
-struct depthwise_task depthwise_task(const struct shape *shape, size_t i)
-{
-    const size_t group = size_min(i / shape->batch, depthwise_groups(shape) - 1);
-    return (struct depthwise_task){group, i - group * shape->batch};
-}
-
-struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, bool outputs)
-{
-    if (i == depthwise_tasks(shape)) return (struct depthwise_lanes){.used = 0};
-    const struct depthwise_task task = depthwise_task(shape, i);
-    const struct depthwise_group group = depthwise_group(shape, task.group);
-    return depthwise_lanes(shape, &group, task.set, outputs);
+    const size_t planes = outputs ? depthwise_multiplier(shape) : 1;
+    const struct sample_strides strides = shape_strides(shape, outputs);
+    const size_t apart = planes * strides.channel;
+    return (struct depthwise_lanes){.used = group_channels(shape, group),
+                                    .samples = outputs ? shape_outputs(shape) : shape_inputs(shape),
+                                    .first = item * strides.item +
+                                             group * depthwise_width(shape) * apart,
+                                    .apart = apart,
+                                    .strides = strides};
 }
 
 double depthwise_seconds(const struct request *request, double products, double moved)
 {
     const struct shape *shape = request->shape;
     const double fma = request->model->costs[shape->f64].work.fma;
-    const double filled = (double)(shape->batch * shape->in_channels) /
-                          (double)(depthwise_tasks(shape) * depthwise_width(shape));
+    const double filled =
+        (double)shape->in_channels / (double)(depthwise_groups(shape) * depthwise_width(shape));
     return fmax((products + moved * DEPTHWISE.moved) * fma / filled,
                 memory_seconds(request->model, shape));
 }
 
-// The index of a sample of the first lane's planes, counted from the lane's first sample.
-static size_t depthwise_sample(const struct depthwise_lanes *lanes, size_t plane, size_t sample)
+// Index of sample `first` of a row in the first lane's array.
+static size_t row_sample(const struct depthwise_lanes *lanes, const struct depthwise_row *row,
+                         ptrdiff_t first)
 {
-    return plane * lanes->strides.channel + sample * lanes->strides.position;
+    const size_t sample = row->row + (size_t)first;
+    return lanes->first + row->plane * lanes->strides.channel + sample * lanes->strides.position;
 }
 
-void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to,
-                    const char *x, const struct depthwise_row *row)
+// Prefetches the samples of a row two rows ahead: the processor cannot predict accesses to that
+// many planes at once.
+static void prefetch_ahead(const struct depthwise_lanes *lanes, const struct depthwise_row *row,
+                           const char *at, size_t bytes, bool write)
 {
-    const size_t bytes = plan->shape.scalar_bytes;
+    const size_t position = lanes->strides.position * bytes, step = size_max(position, MEM_ALIGN);
+    const size_t n = ((row->n - 1) * row->step + 1) * position;
+    // With channels last a line has one position of several lanes.
+    const size_t planes = position > bytes && lanes->apart == 1 ? 1 : lanes->used;
+    uintptr_t line = (uintptr_t)at + DEPTHWISE.ahead * row->pitch * position;
+    if (row->row + DEPTHWISE.ahead * row->pitch >= lanes->samples) return;
+    for (size_t l = 0; l < planes; l++, line += lanes->apart * bytes) {
+        for (size_t i = 0; i < n && write; i += step)
+            __builtin_prefetch((const void *)(line + i), 1, 2);
+        for (size_t i = 0; i < n && !write; i += step)
+            __builtin_prefetch((const void *)(line + i), 0, 2);
+    }
+}
+
+static void read_row(const struct depthwise_call *call, const struct depthwise_lanes *lanes,
+                     char *to, const char *array, const struct depthwise_row *row)
+{
+    const size_t bytes = call->plan->shape.scalar_bytes;
     const struct inside in = samples_inside(row->size, row->first, row->step, row->n);
     const size_t end = in.begin + in.count;
     memset(to, 0, in.begin * CONV_BLOCK_BYTES);
     memset(to + end * CONV_BLOCK_BYTES, 0, (row->n - end) * CONV_BLOCK_BYTES);
     if (!in.count) return;
-    const void *from[DEPTHWISE_LANES];
-    const size_t sample = row->row + (size_t)(row->first + (ptrdiff_t)(in.begin * row->step));
-    const size_t first = depthwise_sample(lanes, row->plane, sample);
-    for (size_t l = 0; l < DEPTHWISE_LANES; l++)
-        from[l] = l < lanes->used ? x + (lanes->first[l] + first) * bytes : NULL;
-    plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, from,
-                              row->step * lanes->strides.position, in.count);
+    const void *from[DEPTHWISE_LANES] = {NULL};
+    const ptrdiff_t first = row->first + (ptrdiff_t)(in.begin * row->step);
+    const char *at = array + row_sample(lanes, row, first) * bytes;
+    for (size_t l = 0; l < lanes->used; l++) from[l] = at + l * lanes->apart * bytes;
+    if (call->far) prefetch_ahead(lanes, row, at, bytes, false);
+    call->plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, from,
+                                    row->step * lanes->strides.position, in.count);
 }
 
-void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y,
-                     const char *from, const struct depthwise_row *row,
-                     const struct conv_finish *finish)
+void depthwise_read(const struct depthwise_task *task, char *to, const struct depthwise_row *row)
 {
-    const size_t bytes = plan->shape.scalar_bytes;
-    const size_t first = depthwise_sample(lanes, row->plane, row->row + (size_t)row->first);
-    void *to[DEPTHWISE_LANES];
-    for (size_t l = 0; l < DEPTHWISE_LANES; l++)
-        to[l] = l < lanes->used ? y + (lanes->first[l] + first) * bytes : NULL;
-    plan->kernels->lanes_write(to, row->step * lanes->strides.position, from, row->n, finish->bias,
-                               finish->relu);
+    read_row(task->call, &task->in, to, task->call->from, row);
 }
 
-struct conv_finish depthwise_finish(const struct partita_filter *filter, size_t group, size_t j,
-                                    char bias[CONV_BLOCK_BYTES])
+// Row i of the box in plane j of the outputs.
+static struct depthwise_row output_row(const struct depthwise_task *task, size_t j, size_t i)
 {
-    const struct shape *shape = &filter->plan->shape;
-    const size_t bytes = shape->scalar_bytes;
-    struct conv_finish finish = filter_finish(filter, 0);
-    if (!finish.bias) return finish;
-    const struct depthwise_group set = depthwise_group(shape, group);
-    memset(bias, 0, CONV_BLOCK_BYTES);
-    for (size_t l = 0; l < set.channels * set.images; l++) {
-        const size_t channel = (set.first + l % set.channels) * depthwise_multiplier(shape) + j;
-        memcpy(bias + l * bytes, (const char *)filter->bias + channel * bytes, bytes);
-    }
-    finish.bias = bias;
-    return finish;
-}
-
-void depthwise_prefetch(const struct depthwise_lanes *lanes, const char *planes, size_t bytes,
-                        size_t begin, size_t end, bool write)
-{
-    // Of channels that come last a line has one position of several lanes.
-    const size_t pitch = lanes->strides.position * bytes, step = size_max(pitch, MEM_ALIGN);
-    for (size_t l = 0; l < lanes->used; l++) {
-        const bool seen = pitch > bytes && l > 0 && lanes->first[l] == lanes->first[l - 1] + 1;
-        const char *from = planes + lanes->first[l] * bytes;
-        if (seen) continue;
-        for (size_t at = begin * pitch; at < end * pitch && write; at += step)
-            __builtin_prefetch(from + at, 1, 2);
-        for (size_t at = begin * pitch; at < end * pitch && !write; at += step)
-            __builtin_prefetch(from + at, 0, 2);
-    }
-}
-
-void depthwise_prefetch_row(const struct depthwise_box *box, const struct depthwise_lanes *lanes,
-                            const char *array, size_t i, bool write)
-{
-    const struct conv_index *index = &box->index;
-    const size_t n_h = index->count[1], bytes = box->pass->scalar_bytes;
-    if (i >= index->count[0] * n_h) return;
-    const size_t row = conv_pass_output_sample(box->pass, index, i / n_h, i % n_h);
-    depthwise_prefetch(lanes, array + box->plane * lanes->strides.channel * bytes, bytes, row,
-                       row + (index->count[2] - 1) * box->pass->axis[2].spread + 1, write);
-}
-
-void depthwise_copy_tap(const struct shape *shape, const struct depthwise_group *group, size_t j,
-                        size_t tap, const void *taps, char *to)
-{
-    const size_t bytes = shape->scalar_bytes;
-    for (size_t l = 0; l < group->channels * group->images; l++) {
-        const size_t channel = group->first + l % group->channels;
-        const size_t path = channel * depthwise_multiplier(shape) + j;
-        memcpy(to + l * bytes, (const char *)taps + (path * shape_taps(shape) + tap) * bytes,
-               bytes);
-    }
-    const size_t used = group->channels * group->images * bytes;
-    memset(to + used, 0, CONV_BLOCK_BYTES - used);
-}
-
-struct packing {
-    const struct partita_plan *plan;
-    const struct depthwise_lanes *lanes;
-    char *packed;
-    const char *x;
-    struct depthwise_row row;
-    size_t prefetched; // samples of a plane of which rows are prefetched; 0: none
-};
-
-static void prefetch_planes_row(const struct packing *call, size_t row)
-{
-    const size_t bytes = call->plan->shape.scalar_bytes, end = row + call->row.size;
-    const char *planes = call->x + call->row.plane * call->lanes->strides.channel * bytes;
-    if (end <= call->prefetched) depthwise_prefetch(call->lanes, planes, bytes, row, end, false);
-}
-
-static void pack_planes_row(void *context, const struct conv_row *row)
-{
-    const struct packing *call = context;
-    char *to = call->packed + row->to * CONV_BLOCK_BYTES;
-    struct depthwise_row from = call->row;
-    from.row = row->row;
-    from.first = row->first;
-    if (call->prefetched) prefetch_planes_row(call, row->row + DEPTHWISE.ahead * from.size);
-    if (row->zero) memset(to, 0, from.n * CONV_BLOCK_BYTES);
-    else depthwise_read(call->plan, call->lanes, to, call->x, &from);
-}
-
-void depthwise_pack(const struct partita_plan *plan, const struct depthwise_box *box,
-                    const struct depthwise_lanes *lanes, char *packed, const char *x)
-{
-    const struct conv_pass *pass = box->pass;
+    const struct conv_pass *pass = &task->call->layout->pass;
     const struct conv_axis *axis = pass->axis;
-    struct packing call = {.plan = plan,
-                           .lanes = lanes,
-                           .packed = packed,
-                           .x = x,
-                           .row = {.plane = box->plane,
-                                   .size = axis[2].size,
-                                   .step = axis[2].step,
-                                   .n = pass->box.extent[2]}};
-    if (depthwise_apart(&plan->shape)) call.prefetched = axis[0].size * axis[1].size * axis[2].size;
-    conv_pass_each_row(pass, &box->index, pack_planes_row, &call);
+    const size_t n_h = task->index.count[1], n = task->index.count[2];
+    return (struct depthwise_row){.plane = j,
+                                  .row =
+                                      conv_pass_output_sample(pass, &task->index, i / n_h, i % n_h),
+                                  .pitch = axis[1].spread * axis[2].out_size,
+                                  .size = n * axis[2].spread,
+                                  .step = axis[2].spread,
+                                  .n = n};
 }
 
-static int compare_offsets(const void *a, const void *b)
+void depthwise_read_gy(const struct depthwise_task *task, size_t j, size_t i, char *to)
 {
-    const struct tap_span *one = a, *other = b;
-    return one->offset < other->offset ? -1 : one->offset > other->offset;
+    const struct depthwise_row row = output_row(task, j, i);
+    read_row(task->call, &task->out, to, task->call->gy, &row);
 }
 
-// Replaces n single taps, ordered by offset, by even spans of contiguous taps; returns the
-// number of spans, which are never ahead of the taps that are still to be read.
-static size_t make_spans(struct tap_span *span, size_t n)
+static void write_row(const struct depthwise_task *task, const char *from,
+                      const struct depthwise_row *row, const struct conv_finish *finish)
 {
-    size_t spans = 0;
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && span[end].offset == span[end - 1].offset + 1;) end++;
-        const size_t stretches = ceil_div(end - i, MAX_SPAN_TAPS), offset = span[i].offset;
-        for (size_t s = 0; s < stretches; s++, spans++) {
-            const size_t first = (end - i) * s / stretches, last = (end - i) * (s + 1) / stretches;
-            span[spans] = (struct tap_span){offset + first, last - first};
+    const struct depthwise_call *call = task->call;
+    const struct depthwise_lanes *lanes = &task->out;
+    const size_t bytes = call->plan->shape.scalar_bytes;
+    char *at = call->to + row_sample(lanes, row, row->first) * bytes;
+    void *to[DEPTHWISE_LANES] = {NULL};
+    for (size_t l = 0; l < lanes->used; l++) to[l] = at + l * lanes->apart * bytes;
+    if (call->far) prefetch_ahead(lanes, row, at, bytes, true);
+    call->plan->kernels->lanes_write(to, row->step * lanes->strides.position, from, row->n,
+                                     finish->bias, finish->relu);
+}
+
+// Box i of all images of a group.
+static struct depthwise_task make_task(const struct depthwise_call *call, size_t group, size_t i,
+                                       int worker)
+{
+    const struct shape *shape = &call->plan->shape;
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t boxes = conv_pass_boxes(pass);
+    const bool data = call->plan->direction == PARTITA_BACKWARD_DATA;
+    return (struct depthwise_task){call,
+                                   conv_pass_index(pass, i % boxes),
+                                   group,
+                                   locate_lanes(shape, group, i / boxes, data),
+                                   locate_lanes(shape, group, i / boxes, !data),
+                                   call->workers + (size_t)worker * call->plan->choice.worker};
+}
+
+void depthwise_run_task(const struct depthwise_call *call, size_t i, int worker)
+{
+    const struct shape *shape = &call->plan->shape;
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t boxes = shape->batch * conv_pass_boxes(pass); // of a group
+    const struct depthwise_task task = make_task(call, i / boxes, i % boxes, worker);
+    const size_t rows = task.index.count[0] * task.index.count[1];
+    for (size_t j = 0; j < pass->out; j++) {
+        _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
+        struct conv_finish finish = filter_finish(call->filter, j);
+        if (finish.bias)
+            depthwise_copy_lanes(shape, task.group, bias, finish.bias, depthwise_multiplier(shape));
+        if (finish.bias) finish.bias = bias;
+        call->sums->load(&task, j);
+        for (size_t k = 0; k < rows; k++) {
+            const struct depthwise_row row = output_row(&task, j, k);
+            write_row(&task, call->sums->row(&task, j, k), &row, &finish);
         }
     }
-    return spans;
 }
 
-void depthwise_make_taps(const struct conv_pass *pass, struct depthwise_taps *taps,
-                         struct arena *arena)
+static void run_box(void *context, size_t i, int worker)
 {
-    const size_t n = pass->terms;
-    taps->n = n;
-    taps->order = arena_take(arena, size_mul(n, sizeof *taps->order));
-    taps->span = arena_take(arena, size_mul(n, sizeof *taps->span));
-    if (!arena->base) return;
-    conv_pass_offsets(pass, taps->order, 1);
-    bool ordered = true; // as they often are
-    for (size_t t = 0; t < n; t++) {
-        taps->span[t] = (struct tap_span){taps->order[t], t};
-        ordered = ordered && (t == 0 || taps->order[t - 1] < taps->order[t]);
-    }
-    if (!ordered) qsort(taps->span, n, sizeof *taps->span, compare_offsets);
-    for (size_t t = 0; t < n; t++) taps->order[t] = taps->span[t].taps;
-    taps->spans = make_spans(taps->span, n);
-    assert(taps->spans > 0 && taps->spans <= n);
+    depthwise_run_task(context, i, worker);
+}
+
+// Stores the gradient of output j of each channel in one split.
+static void write_gradient(const struct depthwise_task *task, size_t j, size_t split)
+{
+    const struct depthwise_call *call = task->call;
+    const struct shape *shape = &call->plan->shape;
+    const size_t taps = shape_taps(shape) * shape->scalar_bytes; // bytes of a path
+    const size_t channel = task->group * depthwise_width(shape);
+    char *gradient = task->memory + call->plan->choice.worker - depthwise_tap_blocks(shape);
+    char *first = split_k_sums(&call->split_k, split);
+    void *to[DEPTHWISE_LANES] = {NULL};
+    for (size_t l = 0; l < task->in.used; l++)
+        to[l] = first + ((channel + l) * depthwise_multiplier(shape) + j) * taps;
+    call->sums->finish(task, gradient);
+    call->plan->kernels->lanes_write(to, 1, gradient, shape_taps(shape), NULL, false);
+}
+
+// One task of backward weight: a group in one split of its images and boxes.
+static void sum_split(void *context, size_t index, int worker)
+{
+    const struct depthwise_call *call = context;
+    const struct shape *shape = &call->plan->shape;
+    const size_t splits = call->split_k.splits, split = index % splits;
+    const size_t all = shape->batch * conv_pass_boxes(&call->layout->pass);
+    const size_t begin = split * all / splits, end = (split + 1) * all / splits;
+    assert(begin < end);
+    for (size_t j = 0; j < depthwise_multiplier(shape); j++)
+        for (size_t i = begin; i < end; i++) {
+            const struct depthwise_task task = make_task(call, index / splits, i, worker);
+            call->sums->add(&task, j, i == begin);
+            if (i + 1 == end) write_gradient(&task, j, split);
+        }
+}
+
+void depthwise_sum(struct depthwise_call *call, const struct depthwise_sums *sums)
+{
+    const struct partita_plan *plan = call->plan;
+    const size_t groups = depthwise_groups(&plan->shape);
+    call->sums = sums;
+    call->layout = plan->state;
+    const size_t boxes = plan->shape.batch * conv_pass_boxes(&call->layout->pass);
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) depthwise_run_splits(call, groups, sum_split);
+    else thread_loop(plan->threads, groups * boxes, run_box, call);
+}
+
+void depthwise_split_memory(const struct request *request, size_t worker, size_t tasks,
+                            size_t max_splits, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const size_t limit = request->workspace_limit;
+    ret->worker = size_add(worker, depthwise_tap_blocks(shape));
+    const size_t splits = split_k_count(shape, DEPTHWISE.min_tasks, tasks, max_splits,
+                                        limit - size_min(limit, ret->worker));
+    ret->shared = size_mul(splits - 1, split_k_bytes(shape));
+    ret->bytes = size_add(ret->shared, ret->worker);
+}
+
+void depthwise_run_splits(struct depthwise_call *call, size_t tasks, task_fn *run)
+{
+    const struct partita_plan *plan = call->plan;
+    const size_t bytes = split_k_bytes(&plan->shape), splits = plan->choice.shared / bytes + 1;
+    call->split_k = (struct split_k){plan, call->to, call->shared, splits, bytes};
+    thread_loop(plan->threads, tasks * splits, run, call);
+    split_k_reduce(&call->split_k);
 }
