@@ -53,6 +53,7 @@ void work_derive(struct work *rates, enum cpu_isa isa)
     rates->gather = 20 * rates->copy;
     rates->pack = 8 * rates->copy;
     rates->product = (isa == CPU_AVX2 ? 1.8 : 1) * rates->fma;
+    rates->one_load = 1.4 * rates->fma;
     rates->two_loads = 3 * rates->fma;
     rates->reduction = 0.05 * rates->call;
     rates->sum = 3 * rates->copy;

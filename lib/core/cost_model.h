@@ -33,6 +33,7 @@ struct work {
     double gather; // moving a scalar whose neighbours go elsewhere
     double pack;   // packing a transformed tap
     double product;   // a multiply-add of a product of spectra
+    double one_load;  // a multiply-add that loads one of its factors
     double two_loads; // a multiply-add that loads both of its factors
     double reduction; // adding the lanes of a sum
     double sum;       // storing a sum of products, and loading it where others began it

@@ -19,13 +19,6 @@ double ledger_cost(const struct request *request, const struct ledger *ledger);
 // Sets the estimate's seconds of a call and of packing a filter.
 void ledger_price(const struct request *request, const struct ledger *ledger, struct estimate *ret);
 
-// Seconds of preparing a filter of so many scalars in memory, each of which costs as much as this
-// number of copies.
-static inline double filter_seconds(const struct request *request, double scalars, double copies)
-{
-    return scalars * copies * request->model->costs[request->shape->f64].work.copy;
-}
-
 // Seconds of moving a bounded signal and its result through memory; 0 if they fit the cache, and of
 // streams.
 double memory_seconds(const struct cost_model *model, const struct shape *shape);

@@ -298,7 +298,7 @@ enum partita_status __wrap_filter_create(const struct partita_plan *plan, const 
 static void trials_of_batches_are_timed(void **state)
 {
     (void)state;
-    const struct partita_problem problem = {LENGTH(5000), KERNEL(31), BATCH(32)};
+    const struct partita_problem problem = {LENGTH(5000), KERNEL(100), BATCH(32)};
     struct partita_plan *plan;
     assert_ok(
         partita_plan_create(&problem, &(struct partita_options){.effort = PARTITA_MEASURE}, &plan));

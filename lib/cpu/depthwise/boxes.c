@@ -222,7 +222,7 @@ static size_t weight_worker_bytes(const struct conv_layout *layout)
     return size_add(box_worker_bytes(layout), size_mul(layout->pass.terms, CONV_BLOCK_BYTES));
 }
 
-void depthwise_boxes_estimate(const struct request *request, struct estimate *ret)
+static void boxes_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const size_t taps = shape_taps(shape);
@@ -230,8 +230,7 @@ void depthwise_boxes_estimate(const struct request *request, struct estimate *re
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const bool data = request->direction == PARTITA_BACKWARD_DATA;
     const double multiplier = (double)depthwise_multiplier(shape);
-    const double planes = (double)shape->batch * (double)shape->in_channels;
-    const double products = (double)taps * (double)shape_outputs(shape) * multiplier * planes;
+    const double lanes = depthwise_all_lanes(shape);
     double moved = 0, rows = 0;
     struct conv_class class[CONV_MAX_CLASSES];
     const size_t classes = conv_pass_classes(shape, request->direction, class);
@@ -239,7 +238,7 @@ void depthwise_boxes_estimate(const struct request *request, struct estimate *re
         struct conv_layout layout;
         if (!conv_layout_make(request, &box_method, class[k].first, &layout)) continue;
         const struct conv_pass *pass = &layout.pass;
-        const double n = (double)class[k].n * planes, boxes = (double)conv_pass_boxes(pass);
+        const double n = (double)class[k].n * lanes, boxes = (double)conv_pass_boxes(pass);
         const double lines = (double)(pass->axis[0].count * pass->axis[1].count);
         const double reads = boxes * (double)conv_pass_rows(pass) * (double)pass->box.extent[2];
         const double writes = lines * (double)pass->axis[2].count;
@@ -254,20 +253,23 @@ void depthwise_boxes_estimate(const struct request *request, struct estimate *re
             depthwise_split_memory(request, weight_worker_bytes(&layout), depthwise_groups(shape),
                                    size_mul(shape->batch, conv_pass_boxes(pass)), ret);
     }
-    ret->flops = 2 * products;
-    ret->seconds =
-        depthwise_seconds(request,
-                          weight ? products * DEPTHWISE.weight_product + rows * DEPTHWISE.weight_row
-                                 : products * DEPTHWISE.product + rows * DEPTHWISE.row,
-                          moved);
-    ret->variant = DEPTHWISE_DIRECT;
-    ret->applicable = true;
+    const double error = ret->error;
+    const size_t blocks = size_mul(depthwise_groups(shape), size_mul(taps, shape->group_out));
+    bool strided = false;
+    for (int i = 0; i < shape->rank; i++) strided |= !data && shape->axis[i].stride > 1;
+    const double products = (double)taps * (double)shape_outputs(shape) * multiplier * lanes;
+    // Samples are copied and transposed; a row of taps loads and stores a row of sums. Loads are
+    // the bound with a stride, and in backward weight.
+    struct ledger ledger = {
+        .work = {.copy = 2 * moved, .sum = rows},
+        .filter = {.pack = weight ? 0 : (double)blocks * (double)depthwise_width(shape)}};
+    if (strided) ledger.work.two_loads = products;
+    else *(weight ? &ledger.work.one_load : &ledger.work.fma) = products;
+    conv_cost_estimate(request, (double)taps, &ledger, ret);
+    ret->error = error;
     ret->spread = weight;
     if (weight) return;
-    const size_t blocks = size_mul(depthwise_groups(shape), size_mul(taps, shape->group_out));
-    const double scalars = (double)blocks * (double)depthwise_width(shape);
     const double terms = fmin((double)taps, (double)(DEPTHWISE.max_spans * MAX_SPAN_TAPS));
-    ret->filter_seconds = filter_seconds(request, scalars, DEPTHWISE.filter_copies);
     ret->error = conv_cost_error(shape, (double)taps, data ? terms * multiplier : terms);
     ret->bytes = size_add(ret->worker, size_mul(blocks, CONV_BLOCK_BYTES));
 }
@@ -327,7 +329,8 @@ static void boxes_run(struct depthwise_call *call)
     else depthwise_sum(call, &sums_by_taps);
 }
 
-const struct depthwise_method depthwise_boxes = {.build = boxes_build,
+const struct depthwise_method depthwise_boxes = {.estimate = boxes_estimate,
+                                                 .build = boxes_build,
                                                  .filter_bytes = boxes_filter_bytes,
                                                  .filter_pack = boxes_filter_pack,
                                                  .run = boxes_run};

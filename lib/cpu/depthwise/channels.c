@@ -2,8 +2,6 @@
 // Forward and backward data of cpu/depthwise with channels last, with vectors of adjacent channels
 // (kernels->channels_conv), with AVX-512 or AVX2: samples are used where they are. A task is some
 // rows of outputs of an image, or a part of them.
-#include <math.h>
-
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "cpu/conv/finish.h"
@@ -22,33 +20,31 @@ static size_t channels_pitch(const struct shape *shape)
     return size_round_up(shape->in_channels, depthwise_width(shape));
 }
 
-bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
-                                 struct estimate *ret)
+static void channels_estimate(const struct request *request, struct estimate *ret)
 {
     struct conv_pass pass;
     const size_t lanes =
         depthwise_width(request->shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
-    if (!MODE_IS_ON("depthwise:channels") || !direct->applicable ||
-        request->direction == PARTITA_BACKWARD_WEIGHT || !request->shape->channels_last ||
-        !depthwise_plane_pass(request, &pass) || pass.axis[1].taps > MAX_ROWS)
-        return false;
+    if (!MODE_IS_ON("depthwise:channels") || request->direction == PARTITA_BACKWARD_WEIGHT ||
+        !request->shape->channels_last || !depthwise_plane_pass(request, &pass) ||
+        pass.axis[1].taps > MAX_ROWS)
+        return;
     const struct plane_axis row = depthwise_plane_axis(&pass.axis[2]);
-    if (!channels_serve(&row, request->shape->in_channels, lanes)) return false;
+    if (!channels_serve(&row, request->shape->in_channels, lanes)) return;
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
-    const size_t channels = size_round_up(shape->in_channels, lanes);
-    const double outputs = (double)axis[1].count * (double)axis[2].count;
-    const double product = row.step == 1 ? DEPTHWISE.load_shared : DEPTHWISE.load_each;
-    const double products = outputs * ((double)pass.terms * product + DEPTHWISE.output);
-    const double seconds =
-        products * (double)(shape->batch * channels) * request->model->costs[shape->f64].work.fma;
-    *ret = *direct;
-    ret->variant = DEPTHWISE_CHANNELS;
-    ret->seconds = fmax(seconds, memory_seconds(request->model, shape));
-    ret->worker = 0;
+    const size_t packed = size_mul(channels_pitch(shape), pass.terms);
+    const double outputs = (double)shape->batch * (double)axis[1].count * (double)axis[2].count *
+                           (double)size_round_up(shape->in_channels, lanes);
+    const double products = outputs * (double)pass.terms;
+    // With a stride a sample is loaded for each tap.
+    const struct ledger ledger = {.work = {.fma = row.step == 1 ? products : 0,
+                                           .two_loads = row.step == 1 ? 0 : products,
+                                           .sum = outputs},
+                                  .filter = {.pack = (double)packed}};
+    conv_cost_estimate(request, (double)pass.terms, &ledger, ret);
     ret->hop = size_min(axis[1].count, TASK_ROWS) * size_min(axis[2].count, TASK_COLUMNS);
-    ret->bytes = size_mul(size_mul(channels_pitch(shape), pass.terms), shape->scalar_bytes);
-    return ret->seconds <= direct->seconds;
+    ret->bytes = size_mul(packed, shape->scalar_bytes);
 }
 
 static void *channels_build(const struct partita_plan *plan, const struct request *request,
@@ -131,7 +127,8 @@ static void channels_run(struct depthwise_call *call)
     thread_loop(call->plan->threads, n[0] * n[1] * n[2], channels_task, call);
 }
 
-const struct depthwise_method depthwise_channels = {.build = channels_build,
+const struct depthwise_method depthwise_channels = {.estimate = channels_estimate,
+                                                    .build = channels_build,
                                                     .filter_bytes = depthwise_plane_filter_bytes,
                                                     .filter_pack = depthwise_plane_filter_pack,
                                                     .run = channels_run};

@@ -7,40 +7,33 @@
 
 #include <assert.h>
 
-static void depthwise_estimate(const struct request *request, struct estimate *ret)
-{
-    const struct shape *shape = request->shape;
-    if (shape->group_in > 1) {
-        estimate_refuse(ret, "serves problems with as many groups as input channels");
-        return;
-    }
-    // request->transform 1 asks for sums without transforms.
-    struct estimate direct = {0}, fft = {0}, rows;
-    if (request->transform > 1) estimate_refuse(&direct, "sums tap by tap have no transform");
-    else {
-        depthwise_boxes_estimate(request, &direct);
-        if (depthwise_rows_estimate(request, &direct, &rows) ||
-            depthwise_channels_estimate(request, &direct, &rows))
-            direct = rows;
-    }
-    if (request->transform != 1) depthwise_fft_estimate(request, &fft);
-    *ret = direct;
-    const bool near = fft.transform <= request_max_transform(request);
-    if (fft.applicable && near &&
-        (!estimate_fits(request, &direct) ||
-         request_cost(request, &fft) < request_cost(request, &direct)))
-        *ret = fft;
-    if (!ret->applicable && request->transform > 1) *ret = fft;
-}
+static const struct depthwise_method *const methods[] = {&depthwise_boxes, &depthwise_fft,
+                                                         &depthwise_rows, &depthwise_channels};
+static_assert(DEPTHWISE_FFT == 1 && DEPTHWISE_CHANNELS == 3, "in the order of the variants");
 
 static const struct depthwise_method *method_of(const struct partita_plan *plan)
 {
-    static const struct depthwise_method *const methods[] = {[DEPTHWISE_DIRECT] = &depthwise_boxes,
-                                                             [DEPTHWISE_FFT] = &depthwise_fft,
-                                                             [DEPTHWISE_ROWS] = &depthwise_rows,
-                                                             [DEPTHWISE_CHANNELS] =
-                                                                 &depthwise_channels};
     return methods[plan->choice.variant];
+}
+
+// The cheapest variant that fits; if none is applicable, the reason of the first one.
+// request->transform 1 asks for sums without transforms, more for those with transforms alone.
+static void depthwise_estimate(const struct request *request, struct estimate *ret)
+{
+    if (request->shape->group_in > 1) {
+        estimate_refuse(ret, "serves problems with as many groups as input channels");
+        return;
+    }
+    for (int v = DEPTHWISE_DIRECT; v <= DEPTHWISE_CHANNELS; v++) {
+        struct estimate now = {.variant = v};
+        if (request->transform && (request->transform > 1) != (v == DEPTHWISE_FFT)) continue;
+        methods[v]->estimate(request, &now);
+        if (now.transform > request_max_transform(request)) continue;
+        const bool fits = estimate_fits(request, &now), before = estimate_fits(request, ret);
+        const bool cheaper = request_cost(request, &now) < request_cost(request, ret);
+        const bool first = !ret->applicable && !*ret->reason;
+        if (first || (fits && (!before || cheaper))) *ret = now;
+    }
 }
 
 static void *depthwise_build(const struct partita_plan *plan, const struct request *request,

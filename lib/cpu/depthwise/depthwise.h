@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of cpu/depthwise: limits and costs, planes in the lanes of vectors (lanes.c),
+// Shared by the files of cpu/depthwise: limits, planes in the lanes of vectors (lanes.c),
 // which are summed tap by tap (boxes.c) or by transforms (fft.c), and sums of samples where they
 // lie: along rows (planes.c) or of adjacent channels (channels.c).
 #ifndef PARTITA_DEPTHWISE_H
@@ -22,61 +22,16 @@ enum depthwise_variant {
 static const struct {
     size_t max_spans, min_tasks, ahead, far_bytes;
     size_t max_row, near_row, weight_taps_avx2;
-    double moved, product, row, weight_product, weight_row, operation, weight_operation;
-    double far_operation, filter_copies, straddling, strided, strided_direct, column, plane;
-    double load_shared, load_each, output, weight_vector, weight_strided, weight_tap, weight_plane;
-    double weight_direct;
 } DEPTHWISE = {
-    .filter_copies = 6,   // preparing a scalar of a filter, in copies; measured
     .max_spans = 64,      // of taps summed in registers before a sum is rounded: 512 taps; derived
     .min_tasks = 32,      // with fewer, boxes are smaller or sums of the gradient are split; chosen
     .ahead = 2,           // rows between the prefetch of a row and its use; measured
     .far_bytes = 4 << 20, // of x and y of a call up to which prefetching does not pay; measured
     .max_row = 256,       // samples of a row up to which sums along rows were measured
-    // Sums along rows, in products: the cost of a product, since vectors of x straddle lines of the
-    // cache, and with a stride, where loads are the bound; the start of a column of taps on 7 rows
-    // of a vector; the start of a plane. Direct sums with a stride take up to strided_direct times
-    // their estimate. Measured.
-    .straddling = 1.05,
-    .strided = 3,
-    .column = 50,
-    .plane = 300,
-    .strided_direct = 3,
-    // Backward weight along rows, in products of vectors: a row of x takes one for each tap and
-    // weight_vector beside them, all of it weight_strided times as long with a stride; in addition
-    // the start of a tap and of a plane. Measured.
-    .weight_vector = 6,
-    .weight_strided = 2.2,
-    .weight_tap = 13,
-    .weight_plane = 156,
-    // With AVX2 it does not pay for more taps along the rows, since registers are left for one
-    // column of them alone. Derived.
+    // With AVX2 backward weight along rows does not pay for more taps along the rows, since
+    // registers are left for one column of them alone. Derived.
     .weight_taps_avx2 = 3,
-    // Backward weight of packed boxes takes up to this many times its estimate; measured.
-    .weight_direct = 1.4,
-    // Sums of adjacent channels, in products: the cost of a product, where a sample is loaded once
-    // for all taps of a row and where it is loaded for each, and the cost of an output beside them.
-    // Measured.
-    .load_shared = 1.05,
-    .load_each = 4,
-    .output = 11,
-    .moved = 9, // transposing a sample takes as long as that many products; measured
-    // Cost of a product of direct sums, and overhead of a row of taps on a row of outputs, in
-    // products; the same for the gradient. Measured.
-    .product = 1.05,
-    .row = 8,
-    .weight_product = 1.1,
-    .weight_row = 12,
-    // Cost of a vector operation of a transform relative to a multiply-add of the direct sums,
-    // because of loads, stores and the L2 cache; the same for the gradient, whose three spectra fit
-    // the cache less well. Measured.
-    .operation = 1.1,
-    .weight_operation = 1.4,
-    // A row of more samples and its transform leave the L1 cache between passes: an operation takes
-    // so many times as long (rows of 288 to 4096: 1.7 to 2.3 times; along one axis those of 80 and
-    // 128 too: 1.7 and 2.1 times). Measured.
-    .near_row = 128,
-    .far_operation = 1.9,
+    .near_row = 128, // samples up to which a row and its transform stay in the L1 cache; measured
 };
 
 // Planes in lanes: a group is up to a vector of adjacent channels, and a task computes a box of
@@ -110,9 +65,11 @@ static inline bool depthwise_far(const struct shape *shape)
 void depthwise_copy_lanes(const struct shape *shape, size_t group, char *to, const char *from,
                           size_t apart);
 
-// Seconds of that many products, and of moving that many samples into lanes or out of them, for all
-// planes; or the time of memory transfers if that is longer.
-double depthwise_seconds(const struct request *request, double products, double moved);
+// Lanes of all planes, those that stay empty included.
+static inline double depthwise_all_lanes(const struct shape *shape)
+{
+    return (double)(shape->batch * depthwise_groups(shape) * depthwise_width(shape));
+}
 
 // The lanes of a group and image in an array. Outputs of several an input channel have several
 // planes a lane, strides.channel apart.
@@ -188,8 +145,10 @@ static inline size_t depthwise_tap_blocks(const struct shape *shape)
     return size_mul(shape_taps(shape), CONV_BLOCK_BYTES);
 }
 
-// A variant: the state of a plan in an arena, its filter (backward weight has none), and a call.
+// A variant: its estimate, not applicable if it does not serve the layer; the state of a plan in an
+// arena, its filter (backward weight has none), and a call.
 struct depthwise_method {
+    void (*estimate)(const struct request *request, struct estimate *ret);
     build_fn *build;
     struct filter_bytes (*filter_bytes)(const struct partita_plan *plan);
     void (*filter_pack)(struct partita_filter *filter, const void *taps, void *scratch);
@@ -198,15 +157,6 @@ struct depthwise_method {
 extern const struct depthwise_method depthwise_boxes, depthwise_fft, depthwise_rows,
     depthwise_channels;
 
-// Estimates of the variants. Those that return a bool refine `direct`, the estimate of sums over
-// packed boxes: false if their kernel does not serve the layer, or if `direct` is faster (with
-// strides and in backward weight as DEPTHWISE corrects it).
-void depthwise_boxes_estimate(const struct request *request, struct estimate *ret);
-bool depthwise_rows_estimate(const struct request *request, const struct estimate *direct,
-                             struct estimate *ret);
-bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
-                                 struct estimate *ret);
-void depthwise_fft_estimate(const struct request *request, struct estimate *ret);
 void depthwise_fft_explain(const struct partita_plan *plan, struct text *text);
 
 // Passes along two axes without gaps between taps, whose samples are summed where they lie: along

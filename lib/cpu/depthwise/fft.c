@@ -38,61 +38,57 @@ static struct fft_memory layout_memory(const struct depthwise_grid *grid, bool w
     return memory;
 }
 
-static bool choose_grid(const struct request *request, struct depthwise_grid *ret,
-                        double *ret_seconds)
+static bool choose_grid(const struct request *request, struct depthwise_grid *ret)
 {
     // Beside the spectra there are a row, columns and a gradient, together about as large as one.
     size_t spectra = depthwise_multiplier(request->shape) > 1 ? 2 : 1;
     if (request->direction == PARTITA_BACKWARD_WEIGHT) spectra = 3;
     return depthwise_grid_choose(request, request->transform,
-                                 request->workspace_limit / (spectra + 1), ret, ret_seconds);
+                                 request->workspace_limit / (spectra + 1), ret);
 }
 
-void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
+static void fft_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     struct depthwise_grid grid;
     struct arena worker = {0};
-    double seconds;
     bool strided = false;
     for (int i = 0; i < shape->rank; i++) strided |= shape->axis[i].stride > 1;
     if (shape->rank > 2) estimate_refuse(ret, "transforms are along two axes at most");
     else if (strided) estimate_refuse(ret, "transforms have a stride of 1");
-    else if (!choose_grid(request, &grid, &seconds))
+    else if (!choose_grid(request, &grid))
         estimate_refuse(ret, "no tiles of %zu", request->transform);
     else ret->applicable = true;
     if (!ret->applicable) return;
     const struct grid_axis *h = &grid.axis[0], *w = &grid.axis[1];
     const size_t groups = depthwise_groups(shape);
-    const double planes = (double)shape->batch * (double)shape->in_channels;
+    const double lanes = depthwise_all_lanes(shape);
     const double multiplier = (double)depthwise_multiplier(shape);
     const double samples = (double)h->edge * (double)w->edge;
     const double window = samples * (double)conv_pass_boxes(&grid.pass);
     const double outputs = (double)shape_outputs(shape);
-    const double fma = request->model->costs[shape->f64].work.fma;
+    const size_t filter = size_mul(size_mul(groups, depthwise_multiplier(shape)), grid.bytes);
+    const struct work plane = depthwise_grid_work(request, &grid);
+    struct ledger ledger = {
+        .work = {.copy = 2 * (window + outputs * multiplier) * lanes},
+        .filter = {.pack = weight ? 0 : (double)(filter / shape->scalar_bytes)}};
+    work_add(&ledger.work, &plane, lanes * (1 + multiplier) / 2);
+    ledger_price(request, &ledger, ret);
     ret->transform = size_max(h->edge, w->edge);
     ret->spread = 1;
     ret->peaks = !weight;
     ret->hop = h->length * w->length;
-    ret->flops = depthwise_grid_operations(request, &grid) * (1 + multiplier) / 2;
-    ret->seconds = depthwise_seconds(request, seconds / fma * (1 + multiplier) / 2,
-                                     (window + outputs * multiplier) * planes);
+    ret->flops = 2 * ledger.work.fma;
     layout_memory(&grid, weight, &worker);
     ret->worker = worker.used;
-    const size_t filter = size_mul(size_mul(groups, depthwise_multiplier(shape)), grid.bytes);
     if (weight)
         depthwise_split_memory(request, worker.used, groups,
                                size_mul(shape->batch, conv_pass_boxes(&grid.pass)), ret);
-    else {
-        ret->bytes = size_add(filter, ret->worker);
-        ret->filter_seconds = filter_seconds(request, (double)(filter / shape->scalar_bytes),
-                                             DEPTHWISE.filter_copies);
-    }
+    else ret->bytes = size_add(filter, ret->worker);
     // Two transforms, the product and one back, along both axes: Schatzman's 0.6 to 0.7 each, and a
     // little for factors.
     ret->error = shape_roundoff(shape) * 0.75 * sqrt(3 * log2(samples + 2));
-    ret->variant = DEPTHWISE_FFT;
 }
 
 static void *fft_build(const struct partita_plan *plan, const struct request *request,
@@ -100,8 +96,7 @@ static void *fft_build(const struct partita_plan *plan, const struct request *re
 {
     struct depthwise_fft *p = arena_take(arena, sizeof *p);
     struct depthwise_grid grid;
-    double seconds;
-    const bool fits = choose_grid(request, &grid, &seconds);
+    const bool fits = choose_grid(request, &grid);
     assert(fits);
     (void)plan;
     (void)fits;
@@ -370,7 +365,8 @@ static void fft_run(struct depthwise_call *call)
     depthwise_sum(call, &sums);
 }
 
-const struct depthwise_method depthwise_fft = {.build = fft_build,
+const struct depthwise_method depthwise_fft = {.estimate = fft_estimate,
+                                               .build = fft_build,
                                                .filter_bytes = fft_filter_bytes,
                                                .filter_pack = fft_filter_pack,
                                                .run = fft_run};

@@ -105,38 +105,22 @@ static size_t list_candidates(const struct conv_axis *axis, bool last, size_t ma
     return n;
 }
 
-// Tiles of all planes of x.
-static double plane_tiles(const struct request *request, const struct depthwise_grid *grid)
-{
-    const struct shape *shape = request->shape;
-    const double tiles = (double)grid->axis[0].tiles * (double)grid->axis[1].tiles;
-    return tiles * (double)shape->batch * (double)shape->in_channels;
-}
-
-double depthwise_grid_operations(const struct request *request, const struct depthwise_grid *grid)
+struct work depthwise_grid_work(const struct request *request, const struct depthwise_grid *grid)
 {
     const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
     const struct conv_axis *axis = &grid->pass.axis[1];
-    const double columns = (double)w->edge / 2;
+    const double columns = (double)w->edge / 2, samples = (double)h->edge * (double)w->edge;
     const double rows = (double)size_min(axis->size, size_min(h->edge, h->length + axis->reach));
     const double transform = rows * w->operations + columns * h->operations;
-    const double product = 8 * columns * (double)h->edge;
-    return plane_tiles(request, grid) * (2 * transform + product);
-}
-
-static double grid_seconds(const struct request *request, const struct depthwise_grid *grid)
-{
-    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const bool near = grid->axis[1].edge <= DEPTHWISE.near_row && grid->axis[0].edge > 1;
-    const double operation = (weight ? DEPTHWISE.weight_operation : DEPTHWISE.operation) *
-                             (near ? 1 : DEPTHWISE.far_operation);
-    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    const double samples =
-        plane_tiles(request, grid) * (double)grid->axis[0].edge * (double)grid->axis[1].edge;
-    // Beyond the cache rows and columns are fetched, there and back.
-    const double fetched = grid->bytes > request->model->cache_bytes ? 4 * samples : 0;
-    return depthwise_grid_operations(request, grid) * operation * costs->work.fma +
-           fetched * costs->work.fetch;
+    const double tiles = (double)h->tiles * (double)w->tiles;
+    // Spectra move through the L2 cache, three of them in backward weight, and long rows again and
+    // again. Beyond the cache rows and columns are fetched, there and back.
+    const bool near = w->edge <= DEPTHWISE.near_row && h->edge > 1;
+    const bool far = grid->bytes > request->model->cache_bytes;
+    const double moves = (request->direction == PARTITA_BACKWARD_WEIGHT ? 4 : 1) + (near ? 0 : 8);
+    return (struct work){.fma = tiles * (2 * transform + 4 * samples),
+                         .copy = tiles * moves * samples,
+                         .fetch = far ? tiles * 4 * samples : 0};
 }
 
 struct candidates {
@@ -158,7 +142,8 @@ static double choose_pair(const struct request *request, const struct candidates
             grid.row = w->edge / 2 + 1;
             grid.bytes = grid.row * h->edge * ELEMENT_BYTES;
             if (grid.bytes > bytes || (edge && size_max(h->edge, w->edge) != edge)) continue;
-            const double seconds = grid_seconds(request, &grid);
+            const struct work work = depthwise_grid_work(request, &grid);
+            const double seconds = work_seconds(&work, &request->model->costs[request->shape->f64]);
             if (seconds >= best) continue;
             best = seconds;
             *ret = grid;
@@ -167,7 +152,7 @@ static double choose_pair(const struct request *request, const struct candidates
 }
 
 bool depthwise_grid_choose(const struct request *request, size_t edge, size_t bytes,
-                           struct depthwise_grid *ret, double *ret_seconds)
+                           struct depthwise_grid *ret)
 {
     struct candidates list;
     struct conv_pass *pass = &ret->pass;
@@ -177,7 +162,6 @@ bool depthwise_grid_choose(const struct request *request, size_t edge, size_t by
         list.n[i] = list_candidates(&pass->axis[i + 1], i == 1, max, list.axis[i]);
     double best = choose_pair(request, &list, edge, bytes, ret);
     if (edge && isinf(best)) best = choose_pair(request, &list, 0, bytes, ret);
-    *ret_seconds = best;
     if (isinf(best)) return false;
     pass->batch = 1;
     pass->box =

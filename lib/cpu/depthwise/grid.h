@@ -29,14 +29,12 @@ struct depthwise_grid {
 
 // The cheapest grid for a request whose spectra take at most `bytes` bytes each. edge: the larger
 // of the two transform sizes, or the cheapest below it if there is no such size; 0: any.
-// ret_seconds: time of transforming all planes of x once, without moving samples. False: there is
-// no grid.
+// False: there is no grid.
 bool depthwise_grid_choose(const struct request *request, size_t edge, size_t bytes,
-                           struct depthwise_grid *ret, double *ret_seconds);
+                           struct depthwise_grid *ret);
 
-// Vector operations per lane of transforming all planes of x once. A fused multiply-add counts as
-// one.
-double depthwise_grid_operations(const struct request *request, const struct depthwise_grid *grid);
+// The work of transforming a plane of x once, without moving its samples.
+struct work depthwise_grid_work(const struct request *request, const struct depthwise_grid *grid);
 
 // The factors of both axes' transforms.
 void depthwise_grid_factors(struct depthwise_grid *grid, bool f64, struct arena *arena);

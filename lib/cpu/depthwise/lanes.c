@@ -42,16 +42,6 @@ static struct depthwise_lanes locate_lanes(const struct shape *shape, size_t gro
                                     .strides = strides};
 }
 
-double depthwise_seconds(const struct request *request, double products, double moved)
-{
-    const struct shape *shape = request->shape;
-    const double fma = request->model->costs[shape->f64].work.fma;
-    const double filled =
-        (double)shape->in_channels / (double)(depthwise_groups(shape) * depthwise_width(shape));
-    return fmax((products + moved * DEPTHWISE.moved) * fma / filled,
-                memory_seconds(request->model, shape));
-}
-
 // Index of sample `first` of a row in the first lane's array.
 static size_t row_sample(const struct depthwise_lanes *lanes, const struct depthwise_row *row,
                          ptrdiff_t first)

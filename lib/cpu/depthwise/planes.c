@@ -95,50 +95,42 @@ static bool rows_pass(const struct request *request, struct conv_pass *pass)
     return fits;
 }
 
-bool depthwise_rows_estimate(const struct request *request, const struct estimate *direct,
-                             struct estimate *ret)
+// With a stride loads are the bound.
+static void rows_estimate(const struct request *request, struct estimate *ret)
 {
     struct conv_pass pass;
-    if (!MODE_IS_ON("depthwise:rows") || !direct->applicable || !rows_pass(request, &pass))
-        return false;
+    if (!MODE_IS_ON("depthwise:rows") || !rows_pass(request, &pass)) return;
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const bool avx2 = request->model->isa == CPU_AVX2, strided = axis[2].step > 1;
     const size_t column = ceil_div(axis[1].taps, axis[1].step);
-    if (weight && avx2 && column > DEPTHWISE.weight_taps_avx2) return false;
+    if (weight && avx2 && column > DEPTHWISE.weight_taps_avx2) return;
     const double lanes = (double)depthwise_width(shape) / (avx2 ? 2 : 1);
     const double strips = ceil((double)axis[2].count / lanes), taps = (double)pass.terms;
-    double products; // of a plane
-    if (weight) {
-        const double rows = strips * (double)(axis[1].count + axis[1].taps - 1);
-        const double row =
-            (taps + DEPTHWISE.weight_vector) * (strided ? DEPTHWISE.weight_strided : 1);
-        products = (rows * row + taps * DEPTHWISE.weight_tap + DEPTHWISE.weight_plane) * lanes;
-    } else {
-        const double tiles = strips * (double)ceil_div(axis[1].count, PLANE_ROWS);
-        const double columns = (double)(axis[2].taps * axis[1].step);
-        const double product = strided ? DEPTHWISE.strided : DEPTHWISE.straddling;
-        products = tiles * (PLANE_ROWS * lanes * taps * product + columns * DEPTHWISE.column) +
-                   DEPTHWISE.plane;
-    }
     const double planes = (double)(shape->batch * shape->in_channels);
-    *ret = *direct;
-    ret->variant = DEPTHWISE_ROWS;
-    ret->seconds = fmax(products * planes * request->model->costs[shape->f64].work.fma,
-                        memory_seconds(request->model, shape));
+    const double rows = weight ? (double)(axis[1].count + axis[1].taps - 1)
+                               : (double)(ceil_div(axis[1].count, PLANE_ROWS) * PLANE_ROWS);
+    const double samples = planes * strips * lanes * rows, products = samples * taps;
+    const size_t packed = size_mul(shape->in_channels, pass.terms);
+    // Forward a column of taps begins with loads of PLANE_ROWS vectors. In backward weight a row of
+    // gy is loaded beside its products, and sums of the taps begin and end with a plane.
+    const double columns = samples / lanes / PLANE_ROWS * (double)(axis[2].taps * axis[1].step);
+    const struct ledger ledger = {.work = {.fma = strided ? 0 : products,
+                                           .two_loads = strided ? products : 0,
+                                           .copy = weight ? samples : PLANE_ROWS * columns,
+                                           .sum = weight ? planes * lanes * taps : 0,
+                                           .call = weight ? planes : 0,
+                                           .reduction = weight ? 0 : planes},
+                                  .filter = {.pack = weight ? 0 : (double)packed}};
+    conv_cost_estimate(request, taps, &ledger, ret);
     ret->hop = axis[1].count * axis[2].count;
-    ret->worker = 0;
-    ret->bytes = size_mul(size_mul(shape->in_channels, pass.terms), shape->scalar_bytes);
-    if (weight) {
-        depthwise_split_memory(request, 0, ceil_div(shape->in_channels, TASK_PLANES), shape->batch,
-                               ret);
-        ret->error = conv_cost_error(shape, (double)shape->batch * (double)shape_outputs(shape),
-                                     (double)axis[1].count * strips);
-    }
-    double slower = weight ? DEPTHWISE.weight_direct : 1;
-    if (strided) slower = DEPTHWISE.strided_direct;
-    return ret->seconds <= slower * direct->seconds;
+    ret->bytes = size_mul(packed, shape->scalar_bytes);
+    if (!weight) return;
+    ret->error = conv_cost_error(shape, (double)shape->batch * (double)shape_outputs(shape),
+                                 (double)axis[1].count * strips);
+    depthwise_split_memory(request, 0, ceil_div(shape->in_channels, TASK_PLANES), shape->batch,
+                           ret);
 }
 
 static void *rows_build(const struct partita_plan *plan, const struct request *request,
@@ -234,7 +226,8 @@ static void rows_run(struct depthwise_call *call)
     else depthwise_run_splits(call, ceil_div(shape->in_channels, TASK_PLANES), weight_task);
 }
 
-const struct depthwise_method depthwise_rows = {.build = rows_build,
+const struct depthwise_method depthwise_rows = {.estimate = rows_estimate,
+                                                .build = rows_build,
                                                 .filter_bytes = depthwise_plane_filter_bytes,
                                                 .filter_pack = depthwise_plane_filter_pack,
                                                 .run = rows_run};
