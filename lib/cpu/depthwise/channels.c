@@ -36,11 +36,7 @@ static void channels_estimate(const struct request *request, struct estimate *re
     const size_t packed = size_mul(channels_pitch(shape), pass.terms);
     const double outputs = (double)shape->batch * (double)axis[1].count * (double)axis[2].count *
                            (double)size_round_up(shape->in_channels, lanes);
-    const double products = outputs * (double)pass.terms;
-    // With a stride a sample is loaded for each tap.
-    const struct ledger ledger = {.work = {.fma = row.step == 1 ? products : 0,
-                                           .two_loads = row.step == 1 ? 0 : products,
-                                           .sum = outputs},
+    const struct ledger ledger = {.work = {.fma = outputs * (double)pass.terms, .sum = outputs},
                                   .filter = {.pack = (double)packed}};
     conv_cost_estimate(request, (double)pass.terms, &ledger, ret);
     ret->hop = size_min(axis[1].count, TASK_ROWS) * size_min(axis[2].count, TASK_COLUMNS);
