@@ -119,8 +119,7 @@ static double time_plan(const struct partita_plan *trial)
     enum partita_status status = PARTITA_OK;
     if (trial->direction != PARTITA_BACKWARD_WEIGHT)
         status = filter_create(trial, memory.taps, NULL, &filter);
-    if (status == PARTITA_OK && trial->shape.stream)
-        status = stream_open(trial, filter, &stream);
+    if (status == PARTITA_OK && trial->shape.stream) status = stream_open(trial, filter, &stream);
     if (status == PARTITA_OK)
         seconds = stream ? time_stream(stream, &memory) : time_bounded(trial, filter, &memory);
     stream_close(stream);

@@ -73,6 +73,11 @@ struct panel_source {
 // n rows of a panel from packed inputs at these offsets; zeros up to the end of the last vector.
 void panel_gather(const struct panel_source *from, char *panel, const size_t *offset, size_t n);
 
+// Prefetches adjacent channels of an array at a box of one tap.
+void panel_prefetch(struct product_prefetch *prefetch, const struct conv_pass *pass,
+                    const struct conv_index *index, const char *from,
+                    const struct sample_strides *strides, const size_t channels[2]);
+
 // Multiply-adds of a term of a product with n scalars along the vectors and that many rows.
 double panel_products(const struct conv_pass *pass, size_t n, size_t rows);
 

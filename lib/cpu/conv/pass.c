@@ -2,19 +2,13 @@
 #include "pass.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "geometry/residues.h"
 #include "geometry/samples.h"
 
-// Limits of boxes, by shape alone; decision 12.
-enum {
-    MIN_TASKS = 16,   // fewer tasks get smaller boxes
-    MIN_ROW = 64,     // outputs of a row, where there is a choice
-    CHUNK_TERMS = 512 // terms of a chunk: weights of eight channels take half of the L1 cache
-};
+enum { MIN_ROW = 64 }; // outputs of a row of a box, where there is a choice
 
 static ptrdiff_t tap_low(const struct conv_axis *axis, size_t tap)
 {
@@ -202,60 +196,28 @@ void conv_pass_layout_box(struct conv_pass *pass)
     box->channel = size_mul(blocks | 1, lanes);
 }
 
-static bool box_fits(const struct conv_pass *pass, const struct conv_box_limits *limits)
-{
-    return pass->box.positions <= limits->max_positions &&
-           size_mul(pass->chunk, conv_pass_channel_bytes(pass)) <= limits->max_bytes;
-}
-
-// The largest extent, from the whole down by halves to `least`, with which the box fits.
-static void widen_box(struct conv_pass *pass, size_t *extent, size_t whole, size_t least,
-                      const struct conv_box_limits *limits)
+// The largest extent, from the whole down by halves to `least`, with which a packed channel fits.
+// Returns whether it does.
+static bool widen_box(struct conv_pass *pass, int axis, size_t whole, size_t least,
+                      size_t max_bytes)
 {
     for (size_t n = whole;; n = (n + 1) / 2) {
-        *extent = size_split_even(whole, n);
+        pass->box.count[axis] = size_split_even(whole, n);
         conv_pass_layout_box(pass);
-        if (n <= least || box_fits(pass, limits)) return;
+        const bool fits = conv_pass_channel_bytes(pass) <= max_bytes;
+        if (n <= least || fits) return fits;
     }
 }
 
-// How many images a box of whole images holds: those with the fewest positions an image. Rows
-// between images are wasted, and so are the idle lanes of an image's last vector.
-static void choose_images(struct conv_pass *pass, const struct conv_box_limits *limits)
-{
-    const size_t shares = limits->tasks < MIN_TASKS ? MIN_TASKS / limits->tasks : 1;
-    const double lanes = (double)CONV_BLOCK_BYTES / (double)pass->scalar_bytes;
-    size_t best = 1;
-    double fewest = INFINITY;
-    for (size_t n = size_max(pass->batch / shares, 1); n; n /= 2) {
-        pass->box.images = size_split_even(pass->batch, n);
-        conv_pass_layout_box(pass);
-        const double all = (double)pass->box.positions + (double)limits->box_vectors * lanes;
-        const double positions = all / (double)pass->box.images;
-        if ((n > 1 && !box_fits(pass, limits)) || positions >= fewest) continue;
-        fewest = positions;
-        best = pass->box.images;
-    }
-    pass->box.images = best;
-    conv_pass_layout_box(pass);
-}
-
-void conv_pass_choose_box(struct conv_pass *pass, const struct conv_box_limits *limits)
+void conv_pass_choose_box(struct conv_pass *pass, size_t max_bytes)
 {
     const struct conv_axis *axis = pass->axis;
-    size_t *count = pass->box.count;
-    size_t chunk = size_min(size_max(CHUNK_TERMS / pass->terms, 1), pass->in);
-    for (;; chunk = (chunk + 1) / 2) {
-        pass->chunk = size_split_even(pass->in, chunk);
-        pass->box = (struct conv_box){.images = 1, .count = {1, 1, 1}};
-        widen_box(pass, &count[2], axis[2].count, MIN_ROW, limits);
-        if (chunk == 1 || box_fits(pass, limits)) break;
-    }
-    if (!box_fits(pass, limits)) widen_box(pass, &count[2], count[2], 1, limits);
-    widen_box(pass, &count[1], axis[1].count, 1, limits);
-    if (count[1] < axis[1].count) return;
-    widen_box(pass, &count[0], axis[0].count, 1, limits);
-    if (count[0] == axis[0].count && count[2] == axis[2].count) choose_images(pass, limits);
+    pass->chunk = 1;
+    pass->box = (struct conv_box){.images = 1, .count = {1, 1, 1}};
+    if (!widen_box(pass, 2, axis[2].count, MIN_ROW, max_bytes))
+        widen_box(pass, 2, pass->box.count[2], 1, max_bytes);
+    widen_box(pass, 1, axis[1].count, 1, max_bytes);
+    if (pass->box.count[1] == axis[1].count) widen_box(pass, 0, axis[0].count, 1, max_bytes);
 }
 
 size_t conv_pass_boxes(const struct conv_pass *pass)

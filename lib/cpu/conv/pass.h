@@ -84,14 +84,9 @@ size_t conv_pass_classes(const struct shape *shape, enum partita_direction direc
                          struct conv_class ret[CONV_MAX_CLASSES]);
 bool conv_pass_same_class(const struct conv_pass *a, const struct conv_pass *b);
 
-// Chooses chunk and box: at most max_positions positions and max_bytes packed bytes, unless the
-// smallest box needs more. box_vectors is the engine's additional cost of a box, in vectors of
-// positions. `tasks` tasks share a box: if there are few tasks, boxes are smaller. The choice does
-// not depend on the number of threads.
-struct conv_box_limits {
-    size_t max_positions, max_bytes, tasks, box_vectors;
-};
-void conv_pass_choose_box(struct conv_pass *pass, const struct conv_box_limits *limits);
+// Chooses a box of one image whose packed channel has at most max_bytes, unless the smallest box
+// needs more. The choice does not depend on the number of threads.
+void conv_pass_choose_box(struct conv_pass *pass, size_t max_bytes);
 
 // Computes the other fields of the box from its images and counts.
 void conv_pass_layout_box(struct conv_pass *pass);

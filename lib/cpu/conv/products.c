@@ -228,19 +228,6 @@ static char *task_results(const struct conv_call *call, const struct conv_task *
            conv_pass_output_row(pass, &task->index, channel, 0, 0, 0) * pass->scalar_bytes;
 }
 
-// Prefetches adjacent channels of an array at a box of one tap.
-static void fetch_channels(struct product_prefetch *prefetch, const struct conv_pass *pass,
-                           const struct conv_index *index, const char *from,
-                           const struct sample_strides *strides, const size_t channels[2])
-{
-    const size_t bytes = pass->scalar_bytes, n = channels[1], count = index->count[2];
-    const size_t first = index->item * strides->item + channels[0] * strides->channel +
-                         index->at[2] * strides->position;
-    const bool last = pass->channels_last;
-    product_prefetch_rows(prefetch, from + first * bytes, (last ? n : count) * bytes,
-                          last ? count : n, (last ? strides->position : strides->channel) * bytes);
-}
-
 // Layers that are read in the array prefetch during the sums of n channels: the samples read next,
 // and before that, with the last channels, the results of the next task if it adds to them, else
 // of this one. Another worker may take the next task; its memory is shared.
@@ -255,7 +242,7 @@ static struct product_prefetch look_ahead(const struct conv_call *call,
     const size_t from = task->group * pass->in;
     if (in + n < pass->in) {
         const size_t inputs[] = {from + in + n, size_min(pass->chunk, pass->in - in - n)};
-        fetch_channels(&prefetch, pass, &task->index, call->from, &pass->from, inputs);
+        panel_prefetch(&prefetch, pass, &task->index, call->from, &pass->from, inputs);
         return prefetch;
     }
     const bool last = index + 1 >= conv_pass_boxes(pass) * layout->tasks;
@@ -264,10 +251,10 @@ static struct product_prefetch look_ahead(const struct conv_call *call,
     const size_t outputs[] = {stored->group * pass->out + stored->begin,
                               stored->end - stored->begin};
     const size_t inputs[] = {next.group * pass->in, pass->chunk};
-    fetch_channels(&prefetch, pass, &stored->index, call->to, &pass->to, outputs);
+    panel_prefetch(&prefetch, pass, &stored->index, call->to, &pass->to, outputs);
     // A split of the same box has read these samples before.
     if (!last && (next.begin == 0 || pass->chunk < pass->in))
-        fetch_channels(&prefetch, pass, &next.index, call->from, &pass->from, inputs);
+        panel_prefetch(&prefetch, pass, &next.index, call->from, &pass->from, inputs);
     return prefetch;
 }
 

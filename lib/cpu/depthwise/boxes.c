@@ -29,11 +29,8 @@ static void box_layout(const struct request *request, struct conv_layout *layout
     size_t packed = request->model->cache_bytes / 2;
     if (tasks < DEPTHWISE.min_tasks) packed /= 2;
     packed = size_min(packed, request->workspace_limit / 2);
-    const struct conv_box_limits limits = {.max_positions = SIZE_MAX,
-                                           .max_bytes = packed / planes / depthwise_width(shape),
-                                           .tasks = 1};
     pass->in = pass->batch = 1;
-    conv_pass_choose_box(pass, &limits);
+    conv_pass_choose_box(pass, packed / planes / depthwise_width(shape));
     pass->in = planes;
     pass->groups = depthwise_groups(shape);
     layout->oc_split = layout->oc_block;

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "product/split_k.h"
 #include "overlap.h"
+#include "product/split_k.h"
 
 enum { TARGET_TASKS = 32 }; // groups are split into chunks of terms until there are so many
 
