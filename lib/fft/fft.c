@@ -72,7 +72,6 @@ enum partita_status fft_create(const struct fft_request *request,
     assert((*ret)->sample_steps <= (*ret)->steps);
     assert(((*ret)->steps - (*ret)->sample_steps) % (*ret)->subtransforms == 0);
     (*ret)->spectrum_bytes = (*ret)->lines * SPECTRUM_LINE_BYTES;
-    (*ret)->halves = provider->forward_half && !request->complex;
     return status;
 }
 
@@ -96,7 +95,7 @@ void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scr
 
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch)
 {
-    fft_inverse_steps(fft, x, spectrum, scratch, (struct fft_steps){0, fft->steps}, false);
+    fft_inverse_steps(fft, x, spectrum, scratch, (struct fft_steps){0, fft->steps}, FFT_WHOLE);
 }
 
 static size_t half_bytes(const struct fft *fft)
@@ -114,23 +113,20 @@ void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void
 void fft_forward_half_apart(const struct fft *fft, const struct fft_target *target, const void *x,
                             void *whole, void *scratch)
 {
-    if (fft->halves) {
-        fft->provider->forward_half(fft, target, x);
-        return;
+    if (!fft->halves) {
+        if (x != whole) memcpy(whole, x, half_bytes(fft));
+        memset((char *)whole + half_bytes(fft), 0, half_bytes(fft));
+        x = whole;
     }
-    if (x != whole) memcpy(whole, x, half_bytes(fft));
-    memset((char *)whole + half_bytes(fft), 0, half_bytes(fft));
-    fft_forward_apart(fft, target, whole, scratch, (struct fft_steps){0, fft->steps});
+    fft->provider->forward(fft, target, x, scratch, (struct fft_steps){0, fft->steps}, fft->halves);
 }
 
 void fft_inverse_half(const struct fft *fft, void *x, void *spectrum, void *whole, void *scratch)
 {
-    if (fft->halves) {
-        fft->provider->inverse_half(fft, x, spectrum);
-        return;
-    }
-    fft_inverse(fft, whole, spectrum, scratch);
-    if (x != whole) memcpy(x, whole, half_bytes(fft));
+    void *to = fft->halves ? x : whole;
+    fft_inverse_steps(fft, to, spectrum, scratch, (struct fft_steps){0, fft->steps},
+                      fft->halves ? FFT_LOWER : FFT_WHOLE);
+    if (x != to) memcpy(x, to, half_bytes(fft));
 }
 
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
@@ -145,15 +141,15 @@ void fft_forward_apart(const struct fft *fft, const struct fft_target *target, c
 {
     assert(steps.first <= steps.end && steps.end <= fft->steps);
     assert(target->stride >= SPECTRUM_LINE_BYTES && (uintptr_t)target->to % MEM_ALIGN == 0);
-    fft->provider->forward(fft, target, x, scratch, steps);
+    fft->provider->forward(fft, target, x, scratch, steps, false);
 }
 
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch,
-                       struct fft_steps steps, bool upper)
+                       struct fft_steps steps, enum fft_part part)
 {
     assert(steps.first <= steps.end && steps.end <= fft->steps);
     assert((uintptr_t)spectrum % MEM_ALIGN == 0);
-    fft->provider->inverse(fft, x, spectrum, scratch, steps, upper);
+    fft->provider->inverse(fft, x, spectrum, scratch, steps, part);
 }
 
 void fft_add_lanes(bool f64, void *y_, const void *x_, double even, double odd)

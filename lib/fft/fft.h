@@ -95,10 +95,14 @@ void fft_forward_apart(const struct fft *fft, const struct fft_target *target, c
 void fft_forward_half_apart(const struct fft *fft, const struct fft_target *target, const void *x,
                             void *whole, void *scratch);
 
-// `upper`: samples before the middle of x are not needed and may be left unwritten. The result has
-// the same bits as all steps at once with the same `upper`.
+// The samples of an inverse transform that are wanted: all of them; those from the middle on, where
+// the others may be left unwritten; or those before the middle, where x has no others, of providers
+// with `halves`.
+enum fft_part { FFT_WHOLE, FFT_UPPER, FFT_LOWER };
+
+// The result has the same bits as all steps at once with the same part.
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch,
-                       struct fft_steps steps, bool upper);
+                       struct fft_steps steps, enum fft_part part);
 
 // y += x u^(n/2), or with `back` x u^(-n/2): the spectrum of x's samples moved by half the
 // transform, towards the end or the start; samples that pass the end wrap as the provider does.

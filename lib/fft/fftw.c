@@ -109,10 +109,11 @@ static bool aligned(const void *pointer)
 }
 
 static void fftw_forward(const struct fft *fft, const struct fft_target *target, const void *x,
-                         void *scratch, struct fft_steps steps)
+                         void *scratch, struct fft_steps steps, bool half)
 {
-    assert(steps.first == 0 && steps.end == 1); // the one there is
+    assert(steps.first == 0 && steps.end == 1 && !half); // the one there is
     (void)steps;
+    (void)half;
     const struct fftw *fftw = (const struct fftw *)fft;
     void *samples = scratch, *bins = (char *)scratch + mem_round(samples_bytes(fftw));
     // FFTW's types are not const, but these plans keep their input.
@@ -130,10 +131,10 @@ static void fftw_forward(const struct fft *fft, const struct fft_target *target,
 }
 
 static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,
-                         struct fft_steps steps, bool upper)
+                         struct fft_steps steps, enum fft_part part)
 {
     (void)steps;
-    (void)upper;
+    (void)part;
     const struct fftw *fftw = (const struct fftw *)fft;
     void *samples = aligned(x) ? x : scratch,
          *bins = (char *)scratch + mem_round(samples_bytes(fftw));

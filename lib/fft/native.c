@@ -26,7 +26,7 @@ static size_t child_at(size_t step, size_t before, size_t below)
 // A transform under way: samples on one side, spectrum on the other.
 struct native_job {
     const struct native *native;
-    const struct fft_target *target; // forward alone
+    const struct fft_target *target; // NULL: an inverse transform
     const void *x;                   // forward: samples read
     void *y;                         // inverse: samples written
     enum fft_samples samples;
@@ -109,18 +109,20 @@ static bool is_all(const struct native *native, const struct subtree *at, struct
     return steps.end - steps.first == native->steps[at->pass];
 }
 
-// The first pass of all reads the samples.
-static void split_nodes(const struct native_job *job, const struct subtree *at,
-                        const struct fft_node *node, size_t nodes)
+// A pass over the same columns of `nodes` nodes. Forward, the first pass of all reads the samples;
+// inverse, the last one writes them.
+static void run_pass(const struct native_job *job, const struct subtree *at,
+                     const struct fft_node *node, size_t nodes)
 {
     const struct fft_kernels *kernels = job->native->kernels;
-    if (at->pass > 0) kernels->pass(at->data, node, nodes);
-    else kernels->read(at->data, job->x, node, job->samples);
+    if (at->pass > 0) kernels->pass(at->data, node, nodes, !job->target);
+    else if (job->target) kernels->read(at->data, job->x, node, job->samples);
+    else kernels->write(job->y, at->data, node, job->samples, job->upper);
 }
 
 // The transforms of `nodes` nodes that follow each other, pass by pass if they are near; else there
-// is one.
-static void forward_nodes(const struct native_job *job, const struct subtree *first, size_t nodes)
+// is one. A node's pass comes before those of its children, or inverse after them.
+static void run_nodes(const struct native_job *job, const struct subtree *first, size_t nodes)
 {
     const struct native *native = job->native;
     if (first->pass == native->passes) {
@@ -129,117 +131,63 @@ static void forward_nodes(const struct native_job *job, const struct subtree *fi
     }
     const struct fft_node node = all_columns(native, first);
     const size_t radix = radix_of(native, first), children = is_near(native, first) ? 1 : radix;
-    split_nodes(job, first, &node, nodes);
+    if (job->target) run_pass(job, first, &node, nodes);
     for (size_t q = 0; q < children; q++) {
         const struct subtree below = child(native, first, q);
-        forward_nodes(job, &below, nodes * radix / children);
+        run_nodes(job, &below, nodes * radix / children);
     }
+    if (!job->target) run_pass(job, first, &node, nodes);
 }
 
 // The given steps of a node's transform.
-static void forward_steps(const struct native_job *job, const struct subtree *at,
-                          struct fft_steps steps)
+static void run_steps(const struct native_job *job, const struct subtree *at,
+                      struct fft_steps steps)
 {
     const struct native *native = job->native;
     if (steps.first == steps.end) return;
     if (is_all(native, at, steps)) {
-        forward_nodes(job, at, 1);
+        run_nodes(job, at, 1);
         return;
     }
-    const size_t chunks = native->chunks[at->pass], step = native->steps[at->pass + 1];
-    const struct fft_node node = columns(native, at, clip(steps, 0, chunks));
-    if (node.first < node.end) split_nodes(job, at, &node, 1);
-    for (size_t q = child_at(steps.first, chunks, step);
-         q < radix_of(native, at) && chunks + q * step < steps.end; q++) {
+    const size_t radix = radix_of(native, at), chunks = native->chunks[at->pass];
+    const size_t step = native->steps[at->pass + 1]; // steps of a child
+    const size_t before = job->target ? chunks : 0, after = job->target ? 0 : radix * step;
+    const struct fft_node node = columns(native, at, clip(steps, after, chunks));
+    if (job->target && node.first < node.end) run_pass(job, at, &node, 1);
+    for (size_t q = child_at(steps.first, before, step); q < radix && before + q * step < steps.end;
+         q++) {
         const struct subtree below = child(native, at, q);
-        forward_steps(job, &below, clip(steps, chunks + q * step, step));
+        run_steps(job, &below, clip(steps, before + q * step, step));
     }
+    if (!job->target && node.first < node.end) run_pass(job, at, &node, 1);
 }
 
-// The last pass of all writes the samples.
-static void merge_nodes(const struct native_job *job, const struct subtree *at,
-                        const struct fft_node *node, size_t nodes)
+static enum fft_samples samples_of(const struct fft *fft, bool half)
 {
-    const struct fft_kernels *kernels = job->native->kernels;
-    if (at->pass > 0) kernels->pass_inverse(at->data, node, nodes);
-    else kernels->write(job->y, at->data, node, job->samples, job->upper);
-}
-
-// The reverse of forward_nodes.
-static void inverse_nodes(const struct native_job *job, const struct subtree *first, size_t nodes)
-{
-    const struct native *native = job->native;
-    if (first->pass == native->passes) {
-        run_leaves(native, NULL, first->data, first->index, nodes);
-        return;
-    }
-    const size_t radix = radix_of(native, first), children = is_near(native, first) ? 1 : radix;
-    for (size_t q = 0; q < children; q++) {
-        const struct subtree below = child(native, first, q);
-        inverse_nodes(job, &below, nodes * radix / children);
-    }
-    const struct fft_node node = all_columns(native, first);
-    merge_nodes(job, first, &node, nodes);
-}
-
-// The given steps of a node's inverse transform.
-static void inverse_steps(const struct native_job *job, const struct subtree *at,
-                          struct fft_steps steps)
-{
-    const struct native *native = job->native;
-    if (steps.first == steps.end) return;
-    if (is_all(native, at, steps)) {
-        inverse_nodes(job, at, 1);
-        return;
-    }
-    const size_t radix = radix_of(native, at), step = native->steps[at->pass + 1];
-    for (size_t q = child_at(steps.first, 0, step); q < radix && q * step < steps.end; q++) {
-        const struct subtree below = child(native, at, q);
-        inverse_steps(job, &below, clip(steps, q * step, step));
-    }
-    const struct fft_node node =
-        columns(native, at, clip(steps, radix * step, native->chunks[at->pass]));
-    if (node.first < node.end) merge_nodes(job, at, &node, 1);
+    if (half) return FFT_REAL_HALF;
+    return fft->complex ? FFT_COMPLEX : FFT_REAL;
 }
 
 static void native_forward(const struct fft *fft, const struct fft_target *target, const void *x,
-                           void *scratch, struct fft_steps steps)
+                           void *scratch, struct fft_steps steps, bool half)
 {
     (void)scratch;
-    assert(steps.first <= steps.end && steps.end <= fft->steps);
-    const struct native *native = (const struct native *)fft;
-    const struct native_job job = {.native = native,
+    const struct native_job job = {.native = (const struct native *)fft,
                                    .target = target,
                                    .x = x,
-                                   .samples = fft->complex ? FFT_COMPLEX : FFT_REAL};
-    forward_steps(&job, &(struct subtree){.data = target->work}, steps);
-}
-
-static void native_forward_half(const struct fft *fft, const struct fft_target *target,
-                                const void *x)
-{
-    const struct native *native = (const struct native *)fft;
-    const struct native_job job = {
-        .native = native, .target = target, .x = x, .samples = FFT_REAL_HALF};
-    forward_nodes(&job, &(struct subtree){.data = target->work}, 1);
+                                   .samples = samples_of(fft, half)};
+    run_steps(&job, &(struct subtree){.data = target->work}, steps);
 }
 
 static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,
-                           struct fft_steps steps, bool upper)
+                           struct fft_steps steps, enum fft_part part)
 {
     (void)scratch;
-    assert(steps.first <= steps.end && steps.end <= fft->steps);
-    const struct native *native = (const struct native *)fft;
-    const struct native_job job = {
-        .native = native, .y = x, .samples = fft->complex ? FFT_COMPLEX : FFT_REAL, .upper = upper};
-    inverse_steps(&job, &(struct subtree){.data = spectrum}, steps);
-}
-
-static void native_inverse_half(const struct fft *fft, void *x, void *spectrum)
-{
-    const struct native *native = (const struct native *)fft;
-    const struct native_job job = {.native = native, .y = x, .samples = FFT_REAL_HALF};
-    inverse_nodes(&job, &(struct subtree){.data = spectrum}, 1);
+    const struct native_job job = {.native = (const struct native *)fft,
+                                   .y = x,
+                                   .samples = samples_of(fft, part == FFT_LOWER),
+                                   .upper = part == FFT_UPPER};
+    run_steps(&job, &(struct subtree){.data = spectrum}, steps);
 }
 
 // Complex samples: 1 and -1 alternate over the nodes of a pass of even radix. Child p of
@@ -276,7 +224,5 @@ const struct fft_provider fft_native = {
     .create = native_create,
     .forward = native_forward,
     .inverse = native_inverse,
-    .forward_half = native_forward_half,
-    .inverse_half = native_inverse_half,
     .add_rotated = native_add_rotated,
 };

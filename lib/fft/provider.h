@@ -11,14 +11,11 @@ struct fft_provider {
     enum partita_status (*create)(const struct fft_request *request,
                                   const struct partita_allocator *allocator, struct fft **ret);
     void (*destroy)(struct fft *fft); // before the object is released; NULL: nothing to do
-    // Steps first .. end-1 of fft->steps.
+    // Steps first .. end-1 of fft->steps. half, with fft->halves: see fft_forward_half.
     void (*forward)(const struct fft *fft, const struct fft_target *target, const void *x,
-                    void *scratch, struct fft_steps steps);
+                    void *scratch, struct fft_steps steps, bool half);
     void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch,
-                    struct fft_steps steps, bool upper);
-    // All steps, for real samples; see fft_forward_half. NULL: not supported.
-    void (*forward_half)(const struct fft *fft, const struct fft_target *target, const void *x);
-    void (*inverse_half)(const struct fft *fft, void *x, void *spectrum);
+                    struct fft_steps steps, enum fft_part part);
     // FFTW's wisdom, see fft.h; NULL: there is none.
     char *(*wisdom_export)(bool f64);
     bool (*wisdom_import)(bool f64, const char *text);

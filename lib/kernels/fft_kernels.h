@@ -27,7 +27,7 @@ struct fft_node {
 
 // The same columns of `nodes` nodes of one length, whose data and factors are stored one after the
 // other.
-typedef void fft_pass_fn(void *data, const struct fft_node *node, size_t nodes);
+typedef void fft_pass_fn(void *data, const struct fft_node *node, size_t nodes, bool inverse);
 
 // The first pass reads its only node from samples, and the last inverse pass writes samples:
 // complex ones are x[length] interleaved; real ones are x[2 * length], whose first half is the real
@@ -57,7 +57,7 @@ struct fft_kernels {
     size_t lanes; // complex numbers in a vector
     fft_read_fn *read;
     fft_write_fn *write;
-    fft_pass_fn *pass, *pass_inverse;
+    fft_pass_fn *pass;
     fft_leaves_fn *leaves;
     fft_leaves_inverse_fn *leaves_inverse;
 };

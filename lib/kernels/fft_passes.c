@@ -145,14 +145,10 @@ INLINE void fft_nodes(REAL *data, const struct fft_node *node, size_t nodes,
     }
 }
 
-static void fft_pass(void *data, const struct fft_node *node, size_t nodes)
+static void fft_pass(void *data, const struct fft_node *node, size_t nodes, bool inverse)
 {
-    fft_nodes(data, node, nodes, SPLIT);
-}
-
-static void fft_pass_inverse(void *data, const struct fft_node *node, size_t nodes)
-{
-    fft_nodes(data, node, nodes, MERGE);
+    if (inverse) fft_nodes(data, node, nodes, MERGE);
+    else fft_nodes(data, node, nodes, SPLIT);
 }
 
 // The twist of vector q of a leaf. `common` holds for all leaves, or is NULL.
@@ -246,7 +242,6 @@ const struct fft_kernels KERNEL(fft) = {
     .read = fft_read,
     .write = fft_write,
     .pass = fft_pass,
-    .pass_inverse = fft_pass_inverse,
     .leaves = fft_leaves,
     .leaves_inverse = fft_leaves_inverse,
 };

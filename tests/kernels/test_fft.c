@@ -76,7 +76,7 @@ static void check_steps(struct lab *lab, struct random *random)
 {
     const size_t bytes = lab->fft->spectrum_bytes, steps = lab->fft->steps;
     const size_t sample = partita_type_size(lab->type);
-    const bool upper = random_below(random, 2);
+    const enum fft_part part = random_below(random, 2) ? FFT_UPPER : FFT_WHOLE;
     char *y = guarded_alloc(lab->n * sample, 0);
     assert_true(steps >= 1);
     fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
@@ -88,14 +88,14 @@ static void check_steps(struct lab *lab, struct random *random)
     }
     assert_memory_equal(lab->spectrum_h, lab->spectrum_x, bytes);
     fft_inverse_steps(lab->fft, lab->y, lab->spectrum_x, lab->scratch, (struct fft_steps){0, steps},
-                      upper);
+                      part);
     for (size_t at = 0, n; at < steps; at += n) {
         n = 1 + random_below(random, random_below(random, 2) ? 3 : steps - at);
         if (n > steps - at) n = steps - at;
         fft_inverse_steps(lab->fft, y, lab->spectrum_h, lab->scratch,
-                          (struct fft_steps){at, at + n}, upper);
+                          (struct fft_steps){at, at + n}, part);
     }
-    const size_t from = upper ? lab->n / 2 * sample : 0;
+    const size_t from = part == FFT_UPPER ? lab->n / 2 * sample : 0;
     assert_memory_equal(y + from, lab->y + from, lab->n * sample - from);
     guarded_free(y);
 }

@@ -52,7 +52,7 @@ static void multiply_subtransform(const struct passage *passage, size_t index)
     passage->kernels->cmac(spectrum, spectrum, lines, (const char *)passage->taps + at, lines, 1,
                            lines);
     fft_inverse_steps(fft, NULL, passage->products, passage->scratch,
-                      (struct fft_steps){first, first + each}, false);
+                      (struct fft_steps){first, first + each}, FFT_WHOLE);
 }
 
 // The steps of a pass over samples that a task takes.
@@ -76,7 +76,7 @@ static void run_task(void *context, size_t task, int worker)
     if (passage->to)
         fft_inverse_steps(fft, passage->to, passage->columns, passage->scratch,
                           sample_steps(passage, task - parts, fft->steps - fft->sample_steps),
-                          false);
+                          FFT_WHOLE);
     if (passage->from)
         fft_forward_steps(fft, passage->columns, passage->from, passage->scratch,
                           sample_steps(passage, task - parts, 0));

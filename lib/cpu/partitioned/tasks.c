@@ -361,7 +361,7 @@ static void inverse_task(const struct task *at)
             silence_outputs(at, outputs_at(at, which));
         else
             fft_inverse_steps(work->fft, outputs_at(at, which), sum_at(at, which, index, at->chain),
-                              scratch, split_range(&work->transform, at->number), true);
+                              scratch, split_range(&work->transform, at->number), FFT_UPPER);
     }
 }
 
