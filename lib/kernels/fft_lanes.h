@@ -13,44 +13,23 @@
 #include "fft_radix.h"
 
 // clang-format off
-// UNITS: units 0 and 1, 2 and 3, 0 and 2, 1 and 3 of two vectors. PAIRS: pairs of lanes in a unit.
-#if LANES_IS(16)
-#define UNITS01 0,1,2,3,4,5,6,7, 16,17,18,19,20,21,22,23
-#define UNITS23 8,9,10,11,12,13,14,15, 24,25,26,27,28,29,30,31
-#define UNITS02 0,1,2,3, 8,9,10,11, 16,17,18,19, 24,25,26,27
-#define UNITS13 4,5,6,7, 12,13,14,15, 20,21,22,23, 28,29,30,31
-#define PAIRS0 0,1,16,17, 4,5,20,21, 8,9,24,25, 12,13,28,29
-#define PAIRS1 2,3,18,19, 6,7,22,23, 10,11,26,27, 14,15,30,31
-#define LANES01 0,16,1,17, 4,20,5,21, 8,24,9,25, 12,28,13,29
-#define LANES23 2,18,3,19, 6,22,7,23, 10,26,11,27, 14,30,15,31
-#elif LANES_IS(8) && VECTOR_BYTES == 64
-#define UNITS01 0,1,2,3, 8,9,10,11
-#define UNITS23 4,5,6,7, 12,13,14,15
-#define UNITS02 0,1,4,5, 8,9,12,13
-#define UNITS13 2,3,6,7, 10,11,14,15
-#define LOW1 0,8, 2,10, 4,12, 6,14
-#define HIGH1 1,9, 3,11, 5,13, 7,15
-#define INVERSE_LOW1 LOW1
-#define INVERSE_HIGH1 HIGH1
-#elif LANES_IS(8)
-#define LOW4 0,1,2,3, 8,9,10,11
-#define HIGH4 4,5,6,7, 12,13,14,15
-#define LOW2 0,1,8,9, 4,5,12,13
-#define HIGH2 2,3,10,11, 6,7,14,15
-#define LOW1 0,2,8,10, 4,6,12,14
-#define HIGH1 1,3,9,11, 5,7,13,15
-#define INVERSE_LOW1 0,8,1,9, 4,12,5,13
-#define INVERSE_HIGH1 2,10,3,11, 6,14,7,15
-#elif LANES_IS(4)
-#define LOW2 0,1, 4,5
-#define HIGH2 2,3, 6,7
-#define LOW1 0,4, 2,6
-#define HIGH1 1,5, 3,7
-#define INVERSE_LOW1 LOW1
-#define INVERSE_HIGH1 HIGH1
+// Lane l of shuffles of two vectors, k = 0 or 1. HALVES: half k of every 2n lanes. PARTS: every
+// second n lanes, from lanes k*n on. PAIRS and SINGLES of every four lanes: pair k of one vector
+// interleaved with that of the other; lanes k and k + 2 of one, then of the other.
+#define HALVES(l, n, k, j) ((l) % (2 * (n)) < (n) ? (l) : LANES - (n) + (l)) + (k) * (n)
+#define PARTS(l, n, k, j) ((l) / (n) * 2 + (k)) * (n) + (l) % (n)
+#define PAIRS(l, n, k, j) (l) / 4 * 4 + (k) * 2 + (l) % 4 / 2 + (l) % 2 * LANES
+#define SINGLES(l, n, k, j) (l) / 4 * 4 + (l) % 2 * 2 + (k) + (l) % 4 / 2 * LANES
+#define LOW(n) EACH_LANE(HALVES, n, 0, 0)
+#define HIGH(n) EACH_LANE(HALVES, n, 1, 0)
+#if LANES_IS(8) && VECTOR_BYTES == 32
+#define LOW1 EACH_LANE(SINGLES, 1, 0, 0)
+#define HIGH1 EACH_LANE(SINGLES, 1, 1, 0)
+#define INVERSE_LOW1 EACH_LANE(PAIRS, 1, 0, 0)
+#define INVERSE_HIGH1 EACH_LANE(PAIRS, 1, 1, 0)
 #else
-#define LOW1 0,2
-#define HIGH1 1,3
+#define LOW1 LOW(1)
+#define HIGH1 HIGH(1)
 #define INVERSE_LOW1 LOW1
 #define INVERSE_HIGH1 HIGH1
 #endif
@@ -105,6 +84,7 @@ INLINE void fft_lanes_inverse1(struct cvec *a, struct cvec *b)
 #if VECTOR_BYTES == 64
 // Part i of vector k becomes part k of vector i, by lists of the halves of two vectors,
 // then in every second part.
+enum { UNIT = 16 / sizeof(REAL) };
 #define TRANSPOSE(parts, FIRST, SECOND, EVEN_PARTS, ODD_PARTS)                                     \
     INLINE void fft_transpose_##parts(struct cvec *v)                                              \
     {                                                                                              \
@@ -115,9 +95,11 @@ INLINE void fft_lanes_inverse1(struct cvec *a, struct cvec *b)
         v[2] = CHOOSE(b, d, EVEN_PARTS);                                                           \
         v[3] = CHOOSE(b, d, ODD_PARTS);                                                            \
     }
-TRANSPOSE(units, UNITS01, UNITS23, UNITS02, UNITS13)
+TRANSPOSE(units, LOW(LANES / 2), HIGH(LANES / 2), EACH_LANE(PARTS, UNIT, 0, 0),
+          EACH_LANE(PARTS, UNIT, 1, 0))
 #if LANES_IS(16)
-TRANSPOSE(lanes, LANES01, LANES23, PAIRS0, PAIRS1) // of each unit
+TRANSPOSE(lanes, EACH_LANE(PAIRS, 1, 0, 0), EACH_LANE(PAIRS, 1, 1, 0), LOW(2),
+          HIGH(2)) // of each unit
 #endif
 
 INLINE void fft_twist_units(struct cvec *v, bool inverse)
@@ -160,7 +142,7 @@ INLINE void fft_lanes_inverse(struct cvec *v)
 #define LANE_STEP(half)                                                                            \
     INLINE void fft_lanes_step##half(struct cvec *a, struct cvec *b)                               \
     {                                                                                              \
-        const struct cvec low = CHOOSE(*a, *b, LOW##half), high = CHOOSE(*a, *b, HIGH##half);      \
+        const struct cvec low = CHOOSE(*a, *b, LOW(half)), high = CHOOSE(*a, *b, HIGH(half));      \
         *a = cvec_add(low, high);                                                                  \
         *b = cvec_mul(cvec_sub(low, high), vec_load(lane_re##half), vec_load(lane_im##half));      \
     }                                                                                              \
@@ -169,8 +151,8 @@ INLINE void fft_lanes_inverse(struct cvec *v)
         const struct cvec rotated =                                                                \
             cvec_mul(*b, vec_load(lane_re##half), -vec_load(lane_im##half));                       \
         const struct cvec low = cvec_add(*a, rotated), high = cvec_sub(*a, rotated);               \
-        *a = CHOOSE(low, high, LOW##half);                                                         \
-        *b = CHOOSE(low, high, HIGH##half);                                                        \
+        *a = CHOOSE(low, high, LOW(half));                                                         \
+        *b = CHOOSE(low, high, HIGH(half));                                                        \
     }
 
 #if LANES_IS(8)

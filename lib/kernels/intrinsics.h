@@ -16,9 +16,9 @@
 
 // vec_multiply_add: a * b + c; in plain C with two roundings. vec_load_first: reads only n < LANES
 // reals; the other lanes are zero. vec_store_first: writes only the first n < LANES lanes of v.
-// vec_load_range, vec_store_range: the same for lanes begin .. end-1, begin and end <= LANES; or
-// vec_load_masked of vec_lanes. vec_store_past_caches: to an address aligned to the vector, past
-// the caches if a vector is a whole cache line.
+// vec_load_masked: the same for lanes begin .. end-1 of a mask vec_lanes, begin and end <= LANES.
+// vec_store_range: likewise. vec_store_past_caches: to an address aligned to the vector, past the
+// caches if a vector is a whole cache line.
 #if VECTOR_BYTES == 64
 typedef __typeof__(VEC_OP(_mm512_set1)(0)) native_vec;
 typedef __typeof__(__builtin_choose_expr(REAL_BYTES == 4, (__mmask16)0, (__mmask8)0)) vec_mask;
@@ -155,11 +155,6 @@ INLINE void vec_store_first(REAL *y, vec v, size_t n)
         if (k < n) y[k] = v[k];
 }
 #endif
-
-INLINE vec vec_load_range(const REAL *x, size_t begin, size_t end)
-{
-    return vec_load_masked(x, vec_lanes(begin, end));
-}
 
 #if VECTOR_BYTES != 64
 INLINE void vec_store_range(REAL *y, vec v, size_t begin, size_t end)

@@ -124,40 +124,9 @@ INLINE vec vec_broadcast_lane(vec v, size_t k)
 }
 #endif
 
-// Index lists of shuffles, by number of lanes. SWAPPED: exchanges adjacent lanes of a vector. EVEN,
-// ODD: the real or the imaginary parts of two vectors of interleaved complex numbers. LOWER, UPPER:
-// the lower or the upper half of the complex numbers of a vector of real and one of imaginary
-// parts, interleaved. clang-format off
-#define LANES_IS(n) (VECTOR_BYTES / REAL_BYTES == n)
-#if LANES_IS(2)
-#define SWAPPED 1, 0
-#define EVEN 0, 2
-#define ODD 1, 3
-#define LOWER 0, 2
-#define UPPER 1, 3
-#elif LANES_IS(4)
-#define SWAPPED 1, 0, 3, 2
-#define EVEN 0, 2, 4, 6
-#define ODD 1, 3, 5, 7
-#define LOWER 0, 4, 1, 5
-#define UPPER 2, 6, 3, 7
-#elif LANES_IS(8)
-#define SWAPPED 1, 0, 3, 2, 5, 4, 7, 6
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15
-#define LOWER 0, 8, 1, 9, 2, 10, 3, 11
-#define UPPER 4, 12, 5, 13, 6, 14, 7, 15
-#elif LANES_IS(16)
-#define SWAPPED 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
-#define LOWER 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define UPPER 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#endif
-// clang-format on
-
-// Index lists that depend on constants: F(lane, n, k, j) of every lane.
+// Index lists of shuffles: F(lane, n, k, j) of every lane.
 // clang-format off
+#define LANES_IS(n) (VECTOR_BYTES / REAL_BYTES == n)
 #define EACH_LANE2(F, l, n, k, j) F(l, n, k, j), F(l + 1, n, k, j)
 #define EACH_LANE4(F, l, n, k, j) EACH_LANE2(F, l, n, k, j), EACH_LANE2(F, l + 2, n, k, j)
 #define EACH_LANE8(F, l, n, k, j) EACH_LANE4(F, l, n, k, j), EACH_LANE4(F, l + 4, n, k, j)
@@ -178,7 +147,16 @@ INLINE vec vec_broadcast_lane(vec v, size_t k)
 #define TAKEN(l, from, at, j) ((from) == (j) ? LANES + (at) : TAKEN_FIRST(l, from, at, j))
 #define INTERLEAVED(l, n, k, j) TAKEN(l, ((k) * LANES + (l)) % (n), ((k) * LANES + (l)) / (n), j)
 #define DEINTERLEAVED(l, n, k, j) TAKEN(l, ((l) * (n) + (k)) / LANES, ((l) * (n) + (k)) % LANES, j)
+// SWAPPED: exchanges adjacent lanes of a vector. EVEN, ODD: the real or the imaginary parts of two
+// vectors of interleaved complex numbers. LOWER, UPPER: the lower or the upper half of the complex
+// numbers of a vector of real and one of imaginary parts, interleaved.
 #define NEXT_LANE(l, n, k, j) (l) + 1
+#define OTHER_LANE(l, n, k, j) (l) + 1 - (l) % 2 * 2
+#define SWAPPED EACH_LANE(OTHER_LANE, 0, 0, 0)
+#define EVEN EACH_LANE(DEINTERLEAVED, 2, 0, 1)
+#define ODD EACH_LANE(DEINTERLEAVED, 2, 1, 1)
+#define LOWER EACH_LANE(INTERLEAVED, 2, 0, 1)
+#define UPPER EACH_LANE(INTERLEAVED, 2, 1, 1)
 #define TAKE(F, n, k, j) y[k] = __builtin_shufflevector(y[k], v[j], EACH_LANE(F, n, k, j));
 #define TAKE3(F, n, k) y[k] = v[0]; TAKE(F, n, k, 1) TAKE(F, n, k, 2)
 #define TAKE5(F, n, k) TAKE3(F, n, k) TAKE(F, n, k, 3) TAKE(F, n, k, 4)

@@ -180,7 +180,7 @@ INLINE vec winograd_load(const struct winograd_samples *row, size_t at)
     if (row->whole) return vec_load(row->x + at);
     const size_t first = winograd_lane(row->first - (ptrdiff_t)at);
     const size_t last = winograd_lane(row->last - (ptrdiff_t)at);
-    return vec_load_range(row->x + at, first, last);
+    return vec_load_masked(row->x + at, vec_lanes(first, last));
 }
 
 INLINE REAL winograd_sample(const struct winograd_samples *row, size_t at)
