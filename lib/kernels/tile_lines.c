@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Samples into lines and back, two real spectra out of a complex one and back: the edges of the
 // transforms of tile_dft.c. Contracts in tile_kernels.h.
-#include "vector.h"
+#include "fft_radix.h"
 
 void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t n)
 {
@@ -131,6 +131,16 @@ void KERNEL(tile_split)(const struct tile_spectrum *a, const struct tile_spectru
     }
 }
 
+// Elements u and v, a frequency and its negative, of the transform of a + i b, whose bins are p and
+// q.
+INLINE void tile_put_pair(REAL *u, REAL *v, struct cvec p, struct cvec q)
+{
+    vec_store(u, p.re - q.im);
+    vec_store(u + TILE_LANES, p.im + q.re);
+    vec_store(v, p.re + q.im);
+    vec_store(v + TILE_LANES, q.re - p.im);
+}
+
 void KERNEL(tile_join)(void *z, const uint32_t *pair, size_t n_bins, const struct tile_spectrum *a,
                        const struct tile_spectrum *b, double scale)
 {
@@ -141,15 +151,13 @@ void KERNEL(tile_join)(void *z, const uint32_t *pair, size_t n_bins, const struc
         const REAL *p = (const REAL *)a->re + bin * a->stride,
                    *q = (const REAL *)b->re + bin * b->stride;
         for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
-            const vec p_re = vec_load(p + lane) * factor,
-                      p_im = vec_load(p + a->im + lane) * factor;
-            vec q_re = {0}, q_im = {0};
+            const struct cvec first = {vec_load(p + lane) * factor,
+                                       vec_load(p + a->im + lane) * factor};
+            struct cvec second = {{0}, {0}};
             if (b->re)
-                q_re = vec_load(q + lane) * factor, q_im = vec_load(q + b->im + lane) * factor;
-            vec_store(u + lane, p_re - q_im);
-            vec_store(u + TILE_LANES + lane, p_im + q_re);
-            vec_store(v + lane, p_re + q_im);
-            vec_store(v + TILE_LANES + lane, q_re - p_im);
+                second =
+                    (struct cvec){vec_load(q + lane) * factor, vec_load(q + b->im + lane) * factor};
+            tile_put_pair(u + lane, v + lane, first, second);
         }
     }
 }
@@ -228,19 +236,8 @@ INLINE void tile_gradient_bin(const struct tile_gradient *g, size_t bin, size_t 
         const uintptr_t ahead = (uintptr_t)(first) + AHEAD * g->x_bin * sizeof(REAL);
         __builtin_prefetch((const void *)ahead);
         __builtin_prefetch((const void *)(ahead + g->x_im * sizeof(REAL)));
-        switch (n) {
-        case 1:
-            tile_add_positions(&sums, first, g->x_im, y, channels, 1);
-            break;
-        case 2:
-            tile_add_positions(&sums, first, g->x_im, y, channels, 2);
-            break;
-        case 3:
-            tile_add_positions(&sums, first, g->x_im, y, channels, 3);
-            break;
-        default:
-            tile_add_positions(&sums, first, g->x_im, y, channels, TILE_ROWS);
-        }
+#define ADD_POSITIONS(n) tile_add_positions(&sums, first, g->x_im, y, channels, n)
+        WITH_CONSTANT4(n, ADD_POSITIONS, 1, 2, 3, TILE_ROWS)
     }
     const uint32_t *pair = g->pair + 2 * bin;
     const vec scale = vec_broadcast((REAL)g->scale);
@@ -248,13 +245,10 @@ INLINE void tile_gradient_bin(const struct tile_gradient *g, size_t bin, size_t 
     for (size_t c = 0; c < channels; c += 2) {
         REAL *u = (REAL *)g->rows[c / 2] + (pair[0] - g->pair[0]) * ELEMENT + lane;
         REAL *v = (REAL *)g->rows[c / 2] + (pair[1] - g->pair[1] + g->back) * ELEMENT + lane;
-        const vec p_re = sums.re[c] * scale, p_im = sums.im[c] * scale;
-        vec q_re = {0}, q_im = {0};
-        if (c + 1 < channels) q_re = sums.re[c + 1] * scale, q_im = sums.im[c + 1] * scale;
-        vec_store(u, p_re - q_im);
-        vec_store(u + TILE_LANES, p_im + q_re);
-        vec_store(v, p_re + q_im);
-        vec_store(v + TILE_LANES, q_re - p_im);
+        const struct cvec p = {sums.re[c] * scale, sums.im[c] * scale};
+        struct cvec q = {{0}, {0}};
+        if (c + 1 < channels) q = (struct cvec){sums.re[c + 1] * scale, sums.im[c + 1] * scale};
+        tile_put_pair(u, v, p, q);
     }
 }
 
@@ -267,17 +261,6 @@ INLINE void tile_gradient_bins(const struct tile_gradient *g, size_t channels)
 
 void KERNEL(tile_gradient)(const struct tile_gradient *g)
 {
-    switch (g->channels) {
-    case 1:
-        tile_gradient_bins(g, 1);
-        break;
-    case 2:
-        tile_gradient_bins(g, 2);
-        break;
-    case 3:
-        tile_gradient_bins(g, 3);
-        break;
-    default:
-        tile_gradient_bins(g, TILE_ROWS);
-    }
+#define GRADIENT_BINS(channels) tile_gradient_bins(g, channels)
+    WITH_CONSTANT4(g->channels, GRADIENT_BINS, 1, 2, 3, TILE_ROWS)
 }
