@@ -42,6 +42,13 @@ void causal_taps(const struct shape *shape, void *g, const void *taps);
 // beyond the span are zero.
 void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n);
 
+// The type of `fir` and `resample` for a problem: complex taps have complex samples.
+static inline enum fir_type shape_fir_type(const struct shape *shape)
+{
+    if (shape->complex_taps) return FIR_COMPLEX;
+    return shape->complex_signal ? FIR_REAL_TAPS : FIR_REAL;
+}
+
 // Conversions between f32 and samples stored in two bytes, where shape.half says so.
 static inline enum half shape_half(const struct shape *shape)
 {

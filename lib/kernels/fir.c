@@ -206,7 +206,7 @@ INLINE void fir_run_pass(const struct fir_pass *pass, struct fir_kind kind)
     if (i < pass->n) fir_partial_vector(pass, i, kind);
 }
 
-// n counts reals. Inlined once for each kind.
+// n counts reals. Inlined once for each type.
 INLINE void fir_run(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps,
                     struct fir_kind kind)
 {
@@ -228,19 +228,15 @@ INLINE void fir_run(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps
 fir_fn KERNEL_EXPAND(fir, TYPE, FIR_SHORT);
 #endif
 
-void KERNEL(fir)(void *y, const void *x, const void *h, size_t n, size_t taps, size_t step)
+void KERNEL(fir)(void *y, const void *x, const void *h, size_t n, size_t taps, enum fir_type type)
 {
 #ifdef FIR_SHORT
-    if (2 * taps * step < 3 * LANES) {
-        KERNEL_EXPAND(fir, TYPE, FIR_SHORT)(y, x, h, n, taps, step);
+    if (type != FIR_COMPLEX && 2 * taps * (type == FIR_REAL ? 1 : 2) < 3 * LANES) {
+        KERNEL_EXPAND(fir, TYPE, FIR_SHORT)(y, x, h, n, taps, type);
         return;
     }
 #endif
-    if (step == 1) fir_run(y, x, h, n, taps, real_signal);
-    else fir_run(y, x, h, n, taps, complex_signal);
-}
-
-void KERNEL(fir_complex)(void *y, const void *x, const void *h, size_t n, size_t taps)
-{
-    fir_run(y, x, h, 2 * n, taps, complex_taps);
+    if (type == FIR_REAL) fir_run(y, x, h, n, taps, real_signal);
+    else if (type == FIR_REAL_TAPS) fir_run(y, x, h, 2 * n, taps, complex_signal);
+    else fir_run(y, x, h, 2 * n, taps, complex_taps);
 }

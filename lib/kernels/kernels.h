@@ -28,15 +28,14 @@ enum {
     SPECTRUM_I16_BYTES = SPECTRUM_LINE_BYTES / 2    // a line of f32 in 16 bits
 };
 
-// y[i] += sum over j < taps of h[j] * x[i - step*j], for i < n. step 1: real signal; step 2: an
-// interleaved complex signal with real taps (n counts reals). Reads x[-step*(taps-1) .. n-1]. y
-// does not overlap x or h. Sums are computed in segments of at most 64 taps, each rounded once into
-// y. Tolerance relative to the exact sum: 4 u sqrt(taps), L2.
-typedef void fir_fn(void *y, const void *x, const void *h, size_t n, size_t taps, size_t step);
+// Samples and taps of a filter: real; complex samples, interleaved, and real taps; both complex.
+enum fir_type { FIR_REAL, FIR_REAL_TAPS, FIR_COMPLEX, FIR_TYPES };
 
-// The same for interleaved complex x, h and y: n and taps count complex samples; x is read from
-// complex index -(taps-1).
-typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, size_t taps);
+// y[i] += sum over j < taps of h[j] * x[i - j], for i < n. Reads x[-(taps-1) .. n-1]. y does not
+// overlap x or h. Sums are computed in segments of at most 64 taps, each rounded once into y.
+// Tolerance relative to the exact sum: 4 u sqrt(taps), L2.
+typedef void fir_fn(void *y, const void *x, const void *h, size_t n, size_t taps,
+                    enum fir_type type);
 
 // Which taps and samples the outputs of a resampler read: an output reads the row `branch` of the
 // taps. The next one reads the row next_branch further on, modulo `branches`, and samples that are
@@ -57,18 +56,14 @@ static inline void resample_advance(struct resample_position *at)
     at->sample++;
 }
 
-// y[i] += sum over j < taps of row[taps-1-j] * x[s - step*j], for outputs i < n with the rows and
-// samples s of the positions, s = 0 for the first output. step as in `fir`; with step 2 a row has
-// every tap twice, and n counts complex outputs. Rows are aligned to CONV_BLOCK_BYTES; behind a
-// row's taps are zeros up to a multiple of that. Reads x[-step*(taps-1)] up to the last output's
-// sample. Tolerance relative to the exact sum: 4 u sqrt(taps), L2.
+// y[i] += sum over j < taps of row[taps-1-j] * x[s - j], for outputs i < n with the rows and
+// samples s of the positions, s = 0 for the first output. Of complex samples a row has every tap
+// twice; of complex taps the first half of a row has the real part of every tap twice, the second
+// half the imaginary parts. Rows are aligned to CONV_BLOCK_BYTES; behind a row's taps are zeros up
+// to a multiple of that. Reads x[-(taps-1)] up to the last output's sample. Tolerance relative to
+// the exact sum: 4 u sqrt(taps), L2.
 typedef void resample_fn(void *y, const void *x, const void *h, const struct resample_position *at,
-                         size_t n, size_t step);
-
-// The same for interleaved complex x, h and y. The first half of a row has the real part of every
-// tap twice, the second half the imaginary parts.
-typedef void resample_complex_fn(void *y, const void *x, const void *h,
-                                 const struct resample_position *at, size_t n);
+                         size_t n, enum fir_type type);
 
 // y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin,
 // for b < n_lines lines; strides in lines. All pointers 64-byte aligned. The sum stays in registers
@@ -450,8 +445,7 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
 // The slots whose kernels are called like them, from which slots, prototypes and tables are made.
 // clang-format off
 #define EACH_KERNEL(DO) \
-    DO(fir_fn, fir) DO(fir_complex_fn, fir_complex) DO(resample_fn, resample) \
-    DO(resample_complex_fn, resample_complex) DO(cmac_fn, cmac) \
+    DO(fir_fn, fir) DO(resample_fn, resample) DO(cmac_fn, cmac) \
     DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(keep_fn, keep) \
     DO(blend_fn, blend) DO(add_fn, add) DO(scale_fn, scale) DO(split_fn, split) \
     DO(join_fn, join) DO(conv_fn, conv) DO(conv_weight_fn, conv_weight) \

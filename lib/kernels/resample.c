@@ -65,14 +65,9 @@ INLINE void resample_run(REAL *y, const REAL *x, const REAL *h, struct resample_
 }
 
 void KERNEL(resample)(void *y, const void *x, const void *h, const struct resample_position *at,
-                      size_t n, size_t step)
+                      size_t n, enum fir_type type)
 {
-    if (step == 1) resample_run(y, x, h, *at, n, (const size_t[]){1, 1});
-    else resample_run(y, x, h, *at, n, (const size_t[]){2, 1});
-}
-
-void KERNEL(resample_complex)(void *y, const void *x, const void *h,
-                              const struct resample_position *at, size_t n)
-{
-    resample_run(y, x, h, *at, n, (const size_t[]){2, 2});
+    if (type == FIR_REAL) resample_run(y, x, h, *at, n, (const size_t[]){1, 1});
+    else if (type == FIR_REAL_TAPS) resample_run(y, x, h, *at, n, (const size_t[]){2, 1});
+    else resample_run(y, x, h, *at, n, (const size_t[]){2, 2});
 }

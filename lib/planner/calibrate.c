@@ -59,7 +59,7 @@ static void run_fir(const struct bench *bench)
 {
     const size_t scalar = bench->kernels->f64 ? 8 : 4;
     for (size_t i = 0; i < 16; i++)
-        bench->kernels->fir(bench->a, bench->b + TAPS * scalar, bench->c, bench->n, TAPS, 1);
+        bench->kernels->fir(bench->a, bench->b + TAPS * scalar, bench->c, bench->n, TAPS, FIR_REAL);
 }
 
 static void run_cmac(const struct bench *bench)

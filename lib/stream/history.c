@@ -86,9 +86,7 @@ void history_filter(const struct history *history, const struct partita_plan *pl
     const size_t index = at + 1 < taps->n ? at + frames : at;
     assert(index + 1 >= taps->n && index + n <= 2 * frames);
     const char *x = history_at(history, shape, taps->channel, index);
-    if (shape->complex_taps) plan->kernels->fir_complex(y, x, taps->taps, n, taps->n);
-    else if (shape->complex_signal) plan->kernels->fir(y, x, taps->taps, 2 * n, taps->n, 2);
-    else plan->kernels->fir(y, x, taps->taps, n, taps->n, 1);
+    plan->kernels->fir(y, x, taps->taps, n, taps->n, shape_fir_type(shape));
 }
 
 bool history_nonfinite(const struct history *history, uint64_t now, size_t channel)

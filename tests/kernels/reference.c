@@ -6,18 +6,12 @@
 #include "base/winograd_matrix.h"
 #include "kernels/names.h"
 
-void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps, size_t step)
+// One output of a segment of real taps.
+static void reference_fir_real(REAL *y, const REAL *x, const REAL *h, size_t taps, size_t step)
 {
-    REAL *y = y_;
-    const REAL *x = x_, *h = h_;
-    for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
-        const size_t last = taps - first < FIR_SEGMENT ? taps : first + FIR_SEGMENT;
-        for (size_t i = 0; i < n; i++) {
-            REAL sum = 0;
-            for (size_t j = first; j < last; j++) sum += h[j] * *(x + i - step * j);
-            y[i] += sum;
-        }
-    }
+    REAL sum = 0;
+    for (size_t j = 0; j < taps; j++) sum += h[j] * *(x - step * j);
+    *y += sum;
 }
 
 // One output of a complex segment. The products are spelled out: C's complex multiplication would
@@ -34,14 +28,19 @@ static void reference_fir_complex(REAL *y, const REAL *x, const REAL *h, size_t 
     y[1] += im;
 }
 
-void KERNEL(fir_complex)(void *y_, const void *x_, const void *h_, size_t n, size_t taps)
+void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps,
+                 enum fir_type type)
 {
     REAL *y = y_;
     const REAL *x = x_, *h = h_;
+    const size_t step = type == FIR_REAL ? 1 : 2;
     for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
         const size_t length = taps - first < FIR_SEGMENT ? taps - first : FIR_SEGMENT;
-        for (size_t i = 0; i < n; i++)
-            reference_fir_complex(y + 2 * i, x + 2 * i - 2 * first, h + 2 * first, length);
+        for (size_t i = 0; i < step * n; i++) {
+            const REAL *from = x + i - step * first;
+            if (type != FIR_COMPLEX) reference_fir_real(y + i, from, h + first, length, step);
+            else if (i % 2 == 0) reference_fir_complex(y + i, from, h + 2 * first, length);
+        }
     }
 }
 
@@ -59,31 +58,23 @@ static REAL reference_dot(const REAL *x, const REAL *h, size_t taps, size_t step
 }
 
 void KERNEL(resample)(void *y_, const void *x_, const void *h,
-                      const struct resample_position *first, size_t n, size_t step)
+                      const struct resample_position *first, size_t n, enum fir_type type)
 {
+    const size_t step = type == FIR_REAL ? 1 : 2;
     struct resample_position at = *first;
     REAL *y = y_;
     const REAL *x = (const REAL *)x_ - step * (first->taps - 1);
     for (size_t i = 0; i < n; i++, y += step) {
-        const REAL *row = (const REAL *)h + at.branch * at.pitch;
-        for (size_t k = 0; k < step; k++) y[k] += reference_dot(x + k, row, at.taps, step);
+        const REAL *row = (const REAL *)h + at.branch * at.pitch, *im = row + at.pitch / 2;
+        REAL sum[2];
+        for (size_t k = 0; k < step; k++) sum[k] = reference_dot(x + k, row, at.taps, step);
+        if (type == FIR_COMPLEX) {
+            sum[0] -= reference_dot(x + 1, im, at.taps, step);
+            sum[1] += reference_dot(x, im, at.taps, step);
+        }
+        for (size_t k = 0; k < step; k++) y[k] += sum[k];
         resample_advance(&at);
         x += step * at.sample;
-    }
-}
-
-void KERNEL(resample_complex)(void *y_, const void *x_, const void *h,
-                              const struct resample_position *first, size_t n)
-{
-    struct resample_position at = *first;
-    REAL *y = y_;
-    const REAL *x = (const REAL *)x_ - 2 * (first->taps - 1);
-    for (size_t i = 0; i < n; i++, y += 2) {
-        const REAL *re = (const REAL *)h + at.branch * at.pitch, *im = re + at.pitch / 2;
-        y[0] += reference_dot(x, re, at.taps, 2) - reference_dot(x + 1, im, at.taps, 2);
-        y[1] += reference_dot(x + 1, re, at.taps, 2) + reference_dot(x, im, at.taps, 2);
-        resample_advance(&at);
-        x += 2 * at.sample;
     }
 }
 

@@ -9,26 +9,25 @@
 
 #include <stdio.h>
 
-enum fir_variant { REAL_SIGNAL, COMPLEX_SIGNAL, COMPLEX_TAPS, N_VARIANTS };
-static const char *const variant_names[N_VARIANTS] = {"fir", "fir-step-2", "fir-complex"};
+static const char *const variant_names[FIR_TYPES] = {"fir", "fir-real-taps", "fir-complex"};
 
 enum { MAX_LEVELS = CPU_AVX512 + 1, MAX_TESTS = 256 };
 
 // The kernel under test. Sizes count reals, also for complex numbers.
 struct subject {
     const struct kernels *kernels;
-    enum fir_variant variant;
+    enum fir_type variant;
     char name[48];
 };
 
-static size_t reals_in_sample(enum fir_variant variant)
+static size_t reals_in_sample(enum fir_type variant)
 {
-    return variant == REAL_SIGNAL ? 1 : 2;
+    return variant == FIR_REAL ? 1 : 2;
 }
 
-static size_t reals_in_tap(enum fir_variant variant)
+static size_t reals_in_tap(enum fir_type variant)
 {
-    return variant == COMPLEX_TAPS ? 2 : 1;
+    return variant == FIR_COMPLEX ? 2 : 1;
 }
 
 // A filter, its input and the initial contents of y: x has `history` reals before those of the
@@ -80,7 +79,7 @@ static struct sum fir_sum(const struct subject *s, const struct fir_data *d, siz
         const size_t at = d->history + i - j * reals_in_sample(s->variant),
                      tap = j * reals_in_tap(s->variant);
         sum_product(&sum, scalar_get(f64, d->h, tap), scalar_get(f64, d->x, at));
-        if (s->variant != COMPLEX_TAPS) continue;
+        if (s->variant != FIR_COMPLEX) continue;
         const double im = scalar_get(f64, d->h, tap + 1);
         sum_product(&sum, i % 2 ? im : -im, scalar_get(f64, d->x, i % 2 ? at - 1 : at + 1));
     }
@@ -102,8 +101,7 @@ static size_t fir_additions(size_t taps)
 static void fir_run(const struct subject *s, void *y, const void *x, const void *h, size_t n,
                     size_t taps)
 {
-    if (s->variant == COMPLEX_TAPS) s->kernels->fir_complex(y, x, h, n / 2, taps);
-    else s->kernels->fir(y, x, h, n, taps, reals_in_sample(s->variant));
+    s->kernels->fir(y, x, h, n / reals_in_sample(s->variant), taps, s->variant);
 }
 
 struct fences {
@@ -155,7 +153,7 @@ static void fir_check_taps(const struct subject *s, struct random *random, size_
     fir_data_fill(s, &d, random);
     fir_expect(s, &d);
     struct fences f = fences_open(s, &d);
-    for (size_t n = first; n <= last; n += reals_in_tap(s->variant))
+    for (size_t n = first; n <= last; n += reals_in_sample(s->variant))
         for (enum edge edge = 0; edge < N_EDGES; edge++) fir_check(s, &d, &f, n, edge);
     fences_close(&f);
     fir_data_free(&d);
@@ -240,7 +238,7 @@ static void test_fir_splits(void **state)
     const struct subject *s = *state;
     struct random random = random_start(s->name);
     const bool f64 = s->kernels->f64;
-    const size_t scalar = scalar_size(f64), step = reals_in_tap(s->variant);
+    const size_t scalar = scalar_size(f64), step = reals_in_sample(s->variant);
     for (int round = 0; round < 300; round++) {
         struct fir_data d = fir_data_make(s, 1 + random_below(&random, 300),
                                           step * (1 + random_below(&random, 900)));
@@ -284,7 +282,7 @@ static void test_cpu_limit(void **state)
     assert_int_equal(cpu_detect(), cpu_lower(CPU_AVX512, cpu_isa_name(cpu_detect())));
 }
 
-static struct subject subjects[2 * MAX_LEVELS][N_VARIANTS];
+static struct subject subjects[2 * MAX_LEVELS][FIR_TYPES];
 static struct kernel_subject others[2 * MAX_LEVELS]; // kernels without variants
 static struct CMUnitTest tests[MAX_TESTS];
 static size_t n_tests;
@@ -298,7 +296,7 @@ static void add_test(CMUnitTestFunction function, const void *state, const char 
 
 static void add_table(const struct kernels *k, struct subject *s, struct kernel_subject *other)
 {
-    for (enum fir_variant variant = 0; variant < N_VARIANTS; variant++) {
+    for (enum fir_type variant = 0; variant < FIR_TYPES; variant++) {
         s[variant] = (struct subject){.kernels = k, .variant = variant};
         snprintf(s[variant].name, sizeof s->name, "%s-%s-%s", variant_names[variant],
                  k->f64 ? "f64" : "f32", k->isa);

@@ -6,12 +6,10 @@
 
 enum { BRANCHES = 5, STRIDE = 7, OUTPUTS = 23, TAILS = 80 };
 
-enum variant { REAL, REAL_TAPS, COMPLEX, N_VARIANTS };
-
 // One set of taps and samples. All samples that must not be read are infinite.
 struct data {
     bool f64;
-    enum variant variant;
+    enum fir_type variant;
     size_t taps, step, outputs;
     struct resample_position start;
     void *rows, *x, *y;
@@ -23,16 +21,16 @@ static size_t pitch_of(const struct data *d)
 {
     const size_t block = CONV_BLOCK_BYTES / scalar_size(d->f64);
     const size_t part = (d->taps * d->step + block - 1) / block * block;
-    return part * (d->variant == COMPLEX ? 2 : 1);
+    return part * (d->variant == FIR_COMPLEX ? 2 : 1);
 }
 
-static struct data data_make(const struct kernel_subject *s, enum variant variant, size_t taps,
+static struct data data_make(const struct kernel_subject *s, enum fir_type variant, size_t taps,
                              struct random *random)
 {
     struct data d = {.f64 = s->kernels->f64,
                      .variant = variant,
                      .taps = taps,
-                     .step = variant == REAL ? 1 : 2,
+                     .step = variant == FIR_REAL ? 1 : 2,
                      .outputs = OUTPUTS};
     const size_t scalar = scalar_size(d.f64), guard = 64;
     d.start = (struct resample_position){.branches = BRANCHES,
@@ -54,7 +52,7 @@ static struct data data_make(const struct kernel_subject *s, enum variant varian
         scalar_put(d.f64, d.x, d.n_x - 1 - i, INFINITY);
     }
     memset(d.rows, 0, BRANCHES * d.start.pitch * scalar);
-    const size_t parts = variant == COMPLEX ? 2 : 1;
+    const size_t parts = variant == FIR_COMPLEX ? 2 : 1;
     for (size_t row = 0; row < BRANCHES * parts; row++)
         for (size_t t = 0; t < taps; t++) {
             const double tap = (double)random_below(random, 2001) / 1000 - 1;
@@ -74,8 +72,7 @@ static void data_free(struct data *d)
 static void run(const struct kernel_subject *s, const struct data *d, void *y, const void *x,
                 const struct resample_position *at, size_t n)
 {
-    if (d->variant == COMPLEX) s->kernels->resample_complex(y, x, d->rows, at, n);
-    else s->kernels->resample(y, x, d->rows, at, n, d->step);
+    s->kernels->resample(y, x, d->rows, at, n, d->variant);
 }
 
 // Part k (real, imaginary) of output i.
@@ -91,7 +88,7 @@ static struct sum expect(const struct data *d, size_t i, size_t k)
         const size_t x = first + t * d->step;
         sum_product(&sum, scalar_get(d->f64, d->rows, row + t * d->step),
                     scalar_get(d->f64, d->x, x + k));
-        if (d->variant != COMPLEX) continue;
+        if (d->variant != FIR_COMPLEX) continue;
         const double im = scalar_get(d->f64, d->rows, row + d->start.pitch / 2 + t * 2);
         sum_product(&sum, k ? im : -im, scalar_get(d->f64, d->x, x + 1 - k));
     }
@@ -105,7 +102,7 @@ static void every_number_of_taps(void **state)
     const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
     for (size_t taps = 1; taps <= TAILS; taps++)
-        for (enum variant variant = 0; variant < N_VARIANTS; variant++) {
+        for (enum fir_type variant = 0; variant < FIR_TYPES; variant++) {
             struct data d = data_make(s, variant, taps, &random);
             struct sum expected[OUTPUTS][2];
             for (size_t i = 0; i < OUTPUTS; i++)
@@ -124,7 +121,7 @@ static void split_anywhere_same_bits(void **state)
     const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
     const size_t scalar = scalar_size(s->kernels->f64);
-    for (enum variant variant = 0; variant < N_VARIANTS; variant++) {
+    for (enum fir_type variant = 0; variant < FIR_TYPES; variant++) {
         struct data d = data_make(s, variant, 37, &random);
         char whole[OUTPUTS * 2 * sizeof(double)];
         memcpy(whole, d.y, OUTPUTS * d.step * scalar);

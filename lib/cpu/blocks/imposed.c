@@ -105,7 +105,6 @@ static char *sum_in_time(const struct imposed_call *call, const struct part_sche
     const struct kernels *kernels = call->plan->kernels;
     const struct shape *shape = blocks_shape(call->plan);
     const size_t taps = call->schedule.taps_part, n = call->schedule.apart - 1, zeros = taps - 1;
-    const size_t reals = shape->complex_signal ? 2 : 1;
     const char *x = buffers->samples + zeros * shape->sample_bytes;
     memset(buffers->spectrum, 0, n * shape->sample_bytes);
     for (size_t c = 0; c < shape->group_in; c++)
@@ -113,8 +112,7 @@ static char *sum_in_time(const struct imposed_call *call, const struct part_sche
             const char *h = taps_at(call, c, pairs->taps + i * pairs->taps_step);
             load_signal(call, c, pairs->signal - i * pairs->signal_step, buffers->samples, zeros,
                         n + zeros);
-            if (shape->complex_taps) kernels->fir_complex(buffers->spectrum, x, h, n, taps);
-            else kernels->fir(buffers->spectrum, x, h, reals * n, taps, reals);
+            kernels->fir(buffers->spectrum, x, h, n, taps, shape_fir_type(shape));
         }
     return buffers->spectrum;
 }

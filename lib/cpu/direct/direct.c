@@ -171,9 +171,7 @@ static void filter_branch(const struct partita_filter *filter, size_t path, size
     const struct axis *axis = &shape->axis[0];
     const char *h = (const char *)filter->state + path * path_bytes(shape) +
                     branch_offset(axis, k) * shape->tap_bytes;
-    if (shape->complex_taps) plan->kernels->fir_complex(y, x, h, n, branch_taps(axis, k));
-    else if (shape->complex_signal) plan->kernels->fir(y, x, h, 2 * n, branch_taps(axis, k), 2);
-    else plan->kernels->fir(y, x, h, n, branch_taps(axis, k), 1);
+    plan->kernels->fir(y, x, h, n, branch_taps(axis, k), shape_fir_type(shape));
 }
 
 // The samples that outputs p .. p+n-1 read through branch k; in place where they all lie inside the

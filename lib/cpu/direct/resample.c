@@ -117,8 +117,7 @@ void resample_add(const struct partita_filter *filter, const struct resampled *f
                                          .next_sample = up->stride / up->branches};
     const char *x = (const char *)from->x + from->position / up->branches * shape->sample_bytes;
     const void *rows = row_at(filter, from->channel, from->in, 0);
-    if (shape->complex_taps) plan->kernels->resample_complex(y, x, rows, &at, n);
-    else plan->kernels->resample(y, x, rows, &at, n, shape->complex_signal ? 2 : 1);
+    plan->kernels->resample(y, x, rows, &at, n, shape_fir_type(shape));
 }
 
 // The sample at position 0 of a tile, for outputs whose first has the position `at`, counted from

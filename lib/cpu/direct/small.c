@@ -45,8 +45,8 @@ static void small_window(const struct small_filter *filter, char *y, size_t p, s
     if (!inside) samples_window(window, filter->x, filter->size, first, 1, history + n, bytes);
     x += history * bytes;
     memset(y, 0, n * bytes);
-    if (filter->complex) filter->kernels->fir_complex(y, x, filter->g, n, filter->taps);
-    else filter->kernels->fir(y, x, filter->g, n, filter->taps, 1);
+    filter->kernels->fir(y, x, filter->g, n, filter->taps,
+                         filter->complex ? FIR_COMPLEX : FIR_REAL);
 }
 
 bool direct_small(void *y, const struct one_shot *call)
