@@ -42,7 +42,7 @@ size_t tile_tables_next_size(size_t n, bool sevens)
 
 // Radices whose product is n = 2^a 3^b, or 5 or 7 times that, in as few passes as possible: a six
 // for each pair of a 2 and a 3, the other twos in eights. Returns their number.
-static int tile_tables_factor(size_t n, unsigned char radix[TILE_MAX_PASSES])
+static int tile_tables_factor(size_t n, unsigned char radix[LANES_PASSES])
 {
     int a = 0, b = 0, passes = 0;
     for (; n % 2 == 0; n /= 2) a++;
@@ -67,7 +67,7 @@ static int tile_tables_factor(size_t n, unsigned char radix[TILE_MAX_PASSES])
 // Costs of the butterflies of a transform of n samples, each twiddle factor at its own cost.
 static double axis_cost(size_t n, const double cost[TILE_MAX_RADIX + 1], double twiddle)
 {
-    unsigned char radix[TILE_MAX_PASSES];
+    unsigned char radix[LANES_PASSES];
     const int passes = tile_tables_factor(n, radix);
     double sum = 0;
     size_t length = n;
@@ -131,38 +131,37 @@ size_t tile_tables_elements(const size_t n[3])
     return n[0] * step[0];
 }
 
-static void make_dft(size_t n, bool f64, struct arena *arena, struct tile_dft *ret)
+// Index of frequency f, or of the node that has it, after so many passes.
+static size_t frequency_index(const struct lanes_dft *dft, int passes, size_t f)
 {
-    ret->n = n;
-    ret->passes = tile_tables_factor(n, ret->radix);
-    size_t length = n;
-    for (int p = 0; p < ret->passes; p++) {
-        const size_t r = ret->radix[p], quotient = length / r;
-        void *table = arena_take(arena, (quotient - 1) * (r - 1) * 2 *
-                                            (f64 ? sizeof(double) : sizeof(float)));
-        ret->twiddle[p] = table;
-        for (size_t i = 0; table && i < (quotient - 1) * (r - 1); i++) {
-            const double angle = -2 * M_PI *
-                                 (double)((1 + i / (r - 1)) * (1 + i % (r - 1)) % length) /
-                                 (double)length;
-            scalar_put(f64, table, 2 * i, cos(angle));
-            scalar_put(f64, table, 2 * i + 1, sin(angle));
-        }
-        length = quotient;
-    }
-    assert(length == 1);
-}
-
-// Index of frequency f after the passes.
-static size_t frequency_index(const struct tile_dft *dft, size_t f)
-{
-    size_t length = dft->n, index = 0;
-    for (int p = 0; p < dft->passes; p++) {
+    size_t length = 1, index = 0;
+    for (int p = 0; p < passes; p++) length *= dft->radix[p];
+    for (int p = 0; p < passes; p++) {
         length /= dft->radix[p];
         index += f % dft->radix[p] * length;
         f /= dft->radix[p];
     }
     return index;
+}
+
+void tile_tables_factors(struct lanes_dft *dft, double phase, bool f64, struct arena *arena)
+{
+    size_t nodes = 1;
+    for (int p = 0; p < dft->passes; nodes *= dft->radix[p++]) {
+        const size_t n = dft->radix[p] - 1U, length = nodes * dft->radix[p];
+        if (p == 0 && phase == 0) continue;
+        void *table = arena_take(arena, nodes * n * 2 * (f64 ? sizeof(double) : sizeof(float)));
+        dft->factors[p] = table;
+        for (size_t f = 0; table && f < nodes; f++) // the node of frequencies f + phase
+            for (size_t k = 0; k < n; k++) {
+                const size_t at = frequency_index(dft, p, f) * n + k;
+                const double revolutions =
+                    fmod((double)(k + 1) * ((double)f + phase), (double)length);
+                const double angle = -2 * M_PI * revolutions / (double)length;
+                scalar_put(f64, table, 2 * at, cos(angle));
+                scalar_put(f64, table, 2 * at + 1, sin(angle));
+            }
+    }
 }
 
 static size_t negative(size_t n, size_t f)
@@ -171,12 +170,20 @@ static size_t negative(size_t n, size_t f)
 }
 
 // Pairs of the first row. The other rows take the indices of their frequencies from here.
-static void pair_first_row(const struct tile_dft *dft, uint32_t *pair)
+static void pair_first_row(const struct lanes_dft *dft, uint32_t *pair)
 {
     for (size_t f = 0; f <= dft->n / 2; f++) {
-        pair[2 * f] = (uint32_t)frequency_index(dft, f);
-        pair[2 * f + 1] = (uint32_t)frequency_index(dft, negative(dft->n, f));
+        pair[2 * f] = (uint32_t)frequency_index(dft, dft->passes, f);
+        pair[2 * f + 1] = (uint32_t)frequency_index(dft, dft->passes, negative(dft->n, f));
     }
+}
+
+// Element of frequency 0 of the row of frequencies d and h.
+static uint32_t row_index(const struct tile_tables *tables, size_t d, size_t h)
+{
+    const struct lanes_dft *dft = tables->dft;
+    return (uint32_t)(frequency_index(&dft[0], dft[0].passes, d) * tables->step[0] +
+                      frequency_index(&dft[1], dft[1].passes, h) * tables->step[1]);
 }
 
 // Pairs of all rows, in the order of the elements of their first frequency where the order of
@@ -184,19 +191,15 @@ static void pair_first_row(const struct tile_dft *dft, uint32_t *pair)
 static void pair_rows(struct tile_tables *tables)
 {
     const size_t *n = tables->n, half = n[2] / 2;
-    const struct tile_dft *dft = tables->dft;
     const uint32_t *first = tables->pair;
-    pair_first_row(&dft[2], tables->pair);
+    pair_first_row(&tables->dft[2], tables->pair);
     uint32_t *pair = tables->pair + 2 * (half + 1);
     for (size_t row = 1; row < n[0] * n[1]; row++) {
         const size_t d = row / n[1], h = row % n[1];
         const size_t back_d = negative(n[0], d), back_h = negative(n[1], h);
         const size_t opposite = back_d * n[1] + back_h;
         if (opposite < row) continue;
-        const uint32_t from = (uint32_t)(frequency_index(&dft[0], d) * tables->step[0] +
-                                         frequency_index(&dft[1], h) * tables->step[1]);
-        const uint32_t back = (uint32_t)(frequency_index(&dft[0], back_d) * tables->step[0] +
-                                         frequency_index(&dft[1], back_h) * tables->step[1]);
+        const uint32_t from = row_index(tables, d, h), back = row_index(tables, back_d, back_h);
         for (size_t f = 0; f <= half; f++) {
             *pair++ = from + first[2 * f];
             *pair++ = back + first[2 * f + 1];
@@ -217,7 +220,9 @@ void tile_tables_make(const size_t n[3], bool f64, struct arena *arena, struct t
     layout_elements(n, ret->step);
     for (int i = 0; i < 3; i++) {
         assert(tile_tables_next_size(n[i], true) == n[i]);
-        make_dft(n[i], f64, arena, &ret->dft[i]);
+        ret->dft[i].n = n[i];
+        ret->dft[i].passes = tile_tables_factor(n[i], ret->dft[i].radix);
+        tile_tables_factors(&ret->dft[i], 0, f64, arena);
     }
     ret->pair = arena_take(arena, ret->bins * 2 * sizeof *ret->pair);
     if (ret->pair) pair_rows(ret);

@@ -20,7 +20,7 @@ struct tile_tables {
     size_t n[3];    // samples along each axis; the last axis is contiguous
     size_t step[3]; // elements from one sample to the next
     size_t elements, bins;
-    struct tile_dft dft[3];
+    struct lanes_dft dft[3];
     uint32_t *pair; // [bins][2]: elements of a frequency and of its negative
 };
 
@@ -40,6 +40,10 @@ double tile_tables_flops(const size_t n[3], size_t rows, const struct tile_costs
 
 // The same with cost[radix] for each butterfly, twiddle factors included.
 double tile_tables_cost(const size_t n[3], size_t rows, const double cost[TILE_MAX_RADIX + 1]);
+
+// The factors of a transform whose passes are known, modulo u^n - e^(-2 pi i phase), in the arena,
+// or counts their bytes.
+void tile_tables_factors(struct lanes_dft *dft, double phase, bool f64, struct arena *arena);
 
 // Bins of a tile's spectrum; elements of a transform, including gaps.
 size_t tile_tables_bins(const size_t n[3]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Butterflies of vectors of complex numbers, and the multiplication by a node's factors: shared by
-// the passes of fft_passes.c, lanes_dft.c and tile_dft.c.
+// the passes of fft_passes.c and lanes_dft.c.
 #ifndef PARTITA_FFT_RADIX_H
 #define PARTITA_FFT_RADIX_H
 
@@ -82,6 +82,42 @@ INLINE void butterfly5(struct cvec *v, bool inverse)
     v[4] = cvec_sub(m1, n1);
 }
 
+// Results k and 7 - k of seven from the sums and rotated differences of elements j and 7 - j.
+INLINE void butterfly7_pair(struct cvec *v, const struct cvec sum[4],
+                            const struct cvec difference[4], int k)
+{
+    static const REAL cosine[] = {1, (REAL)0.62348980185873353053, (REAL)-0.22252093395631440429,
+                                  (REAL)-0.90096886790241912624};
+    static const REAL sine[] = {0, (REAL)0.78183148246802980871, (REAL)0.97492791218182360702,
+                                (REAL)0.43388373911755812048};
+    struct cvec middle = v[0], side = {{0}, {0}};
+    UNROLL
+    for (int j = 1; j < 4; j++) {
+        const int p = j * k % 7, at = p < 4 ? p : 7 - p;
+        const REAL c = cosine[at], s = p < 4 ? sine[at] : -sine[at];
+        middle.re += c * sum[j].re;
+        middle.im += c * sum[j].im;
+        side.re += s * difference[j].re;
+        side.im += s * difference[j].im;
+    }
+    v[k] = cvec_add(middle, side);
+    v[7 - k] = cvec_sub(middle, side);
+}
+
+INLINE void butterfly7(struct cvec *v, bool inverse)
+{
+    struct cvec sum[4], difference[4], all = v[0];
+    UNROLL
+    for (int j = 1; j < 4; j++) {
+        sum[j] = cvec_add(v[j], v[7 - j]);
+        difference[j] = cvec_rotate(cvec_sub(v[j], v[7 - j]), inverse);
+        all = cvec_add(all, sum[j]);
+    }
+    UNROLL
+    for (int k = 1; k < 4; k++) butterfly7_pair(v, sum, difference, k);
+    v[0] = all;
+}
+
 // Times e^(-i pi / 4), or its inverse.
 INLINE struct cvec cvec_rotate_eighth(struct cvec a, bool inverse)
 {
@@ -117,6 +153,7 @@ INLINE void butterfly_small(struct cvec *v, int radix, bool inverse)
     if (radix == 3) butterfly3(v, inverse);
     if (radix == 4) butterfly4(v, inverse);
     if (radix == 5) butterfly5(v, inverse);
+    if (radix == 7) butterfly7(v, inverse);
     if (radix == 8) butterfly8(v, inverse);
 }
 

@@ -335,17 +335,6 @@ struct lanes_row {
     size_t im, stride;
 };
 
-// A transform of n elements, modulo u^n - e^(-2 pi i phase) as fft_kernels.h says. Radices are 2,
-// 3, 4, 5, 6, 8, 10 and 12, their product is n. factors[p] holds (radix - 1) complex scalars for
-// each node of pass p; factors[0] may be NULL if the transform's phase is 0: its factors are all 1.
-enum { LANES_PASSES = 12 };
-struct lanes_dft {
-    size_t n;
-    int passes;
-    unsigned char radix[LANES_PASSES];
-    const void *factors[LANES_PASSES];
-};
-
 // to = the transform of from, lane by lane, in the order in which the passes leave it; to == from
 // is allowed. With passes = 0 (n = 1) nothing is done. The inverse is multiplied by n; `from` is
 // destroyed.

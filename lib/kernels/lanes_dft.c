@@ -1,8 +1,148 @@
 // SPDX-License-Identifier: MIT
-// Transforms of planes side by side: the passes of fft_passes.c, but one transform in each lane, so
-// that every element is an aligned pair of vectors, nothing is shuffled, and any length that the
-// radices make up will do.
+// Transforms of planes or tiles side by side: the passes of fft_passes.c, but one transform in each
+// lane, so that every element is an aligned pair of vectors, nothing is shuffled, and any length
+// that the radices make up will do.
 #include "fft_radix.h"
+
+// A pass over all n elements in nodes of `length`, from a row to a row. Node 0 of every pass of a
+// transform without a phase has factors that are all 1: it is `plain`.
+struct lanes_pass {
+    struct lanes_row to, from; // im and stride in reals
+    size_t n, length;
+    const REAL *factors;
+    bool plain;
+};
+
+// The elements of a butterfly, their distances in reals, and their factors. Constants: multiply,
+// the factors are not all 1; inverse, results are multiplied by conjugate factors.
+struct lanes_node {
+    REAL *to;
+    const REAL *from, *factors;
+    size_t to_step, from_step, to_im, from_im;
+    bool multiply, inverse;
+};
+
+INLINE struct cvec lanes_factor(const struct lanes_node *node, int k, struct cvec v)
+{
+    if (!node->multiply || k == 0) return v;
+    const vec re = vec_broadcast(node->factors[2 * k - 2]),
+              im = vec_broadcast(node->factors[2 * k - 1]);
+    return cvec_mul(v, re, node->inverse ? -im : im);
+}
+
+INLINE struct cvec lanes_take(const struct lanes_node *node, int k)
+{
+    const REAL *at = node->from + (size_t)k * node->from_step;
+    const struct cvec v = {vec_load(at), vec_load(at + node->from_im)};
+    return node->inverse ? v : lanes_factor(node, k, v);
+}
+
+INLINE void lanes_put(const struct lanes_node *node, int k, struct cvec v)
+{
+    REAL *at = node->to + (size_t)k * node->to_step;
+    if (node->inverse) v = lanes_factor(node, k, v);
+    vec_store(at, v.re);
+    vec_store(at + node->to_im, v.im);
+}
+
+// butterfly8, which reads the odd elements when the even ones are done and stores results as soon
+// as they are there: compilers keep this order, in which 16 registers almost suffice.
+INLINE void lanes_butterfly8(const struct lanes_node *node)
+{
+    struct cvec even[4], odd[4];
+    UNROLL
+    for (int k = 0; k < 4; k++) even[k] = lanes_take(node, 2 * k);
+    butterfly4(even, node->inverse);
+    UNROLL
+    for (int k = 0; k < 4; k++) odd[k] = lanes_take(node, 2 * k + 1);
+    butterfly4(odd, node->inverse);
+    butterfly8_rotate(odd, node->inverse);
+    UNROLL
+    for (int k = 0; k < 4; k++) {
+        lanes_put(node, k, cvec_add(even[k], odd[k]));
+        lanes_put(node, k + 4, cvec_sub(even[k], odd[k]));
+    }
+}
+
+INLINE void lanes_butterfly(const struct lanes_node *node, int radix)
+{
+    struct cvec v[MAX_RADIX];
+    if (radix == 8) {
+        lanes_butterfly8(node);
+        return;
+    }
+    UNROLL
+    for (int k = 0; k < radix; k++) v[k] = lanes_take(node, k);
+    butterfly(v, radix, node->inverse);
+    UNROLL
+    for (int k = 0; k < radix; k++) lanes_put(node, k, v[k]);
+}
+
+// The node that begins with element j.
+INLINE void lanes_columns(const struct lanes_pass *pass, size_t j, const REAL *factors,
+                          bool multiply, int radix, bool inverse)
+{
+    const struct lanes_row from = pass->from, to = pass->to;
+    const size_t columns = pass->length / (size_t)radix;
+    struct lanes_node node = {.to = (REAL *)to.re + j * to.stride,
+                              .from = (const REAL *)from.re + j * from.stride,
+                              .factors = factors,
+                              .to_step = columns * to.stride,
+                              .from_step = columns * from.stride,
+                              .to_im = to.im,
+                              .from_im = from.im,
+                              .multiply = multiply,
+                              .inverse = inverse};
+    NO_UNROLL
+    for (size_t i = 0; i < columns; i++, node.to += to.stride, node.from += from.stride)
+        lanes_butterfly(&node, radix);
+}
+
+INLINE void lanes_pass(const struct lanes_pass *pass, int radix, bool inverse)
+{
+    const size_t count = 2 * ((size_t)radix - 1), first = pass->plain ? 1 : 0;
+    if (pass->plain) lanes_columns(pass, 0, NULL, false, radix, inverse);
+    NO_UNROLL
+    for (size_t node = first; node * pass->length < pass->n; node++)
+        lanes_columns(pass, node * pass->length, pass->factors + node * count, true, radix,
+                      inverse);
+}
+
+// Makes the radix a constant.
+INLINE void lanes_run_pass(const struct lanes_pass *pass, int radix, bool inverse)
+{
+#define LANES_PASS(radix) lanes_pass(pass, radix, inverse)
+    if (radix == 7) LANES_PASS(7);
+    else WITH_CONSTANT8(radix, LANES_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
+}
+
+// The first passes of a transform, of rows with distances in reals.
+INLINE void lanes_forward(struct lanes_row to, struct lanes_row from, const struct lanes_dft *dft,
+                          int passes)
+{
+    struct lanes_pass pass = {
+        .to = to, .from = from, .n = dft->n, .length = dft->n, .plain = !dft->factors[0]};
+    for (int i = 0; i < passes; i++) {
+        pass.factors = dft->factors[i];
+        lanes_run_pass(&pass, dft->radix[i], false);
+        pass.from = to;
+        pass.length /= dft->radix[i];
+    }
+}
+
+// Their inverse, last to first; length: of the nodes that they left.
+INLINE void lanes_inverse(struct lanes_row to, struct lanes_row from, const struct lanes_dft *dft,
+                          int passes, size_t length)
+{
+    struct lanes_pass pass = {
+        .to = from, .from = from, .n = dft->n, .length = length, .plain = !dft->factors[0]};
+    for (int i = passes - 1; i >= 0; i--) {
+        pass.factors = dft->factors[i];
+        pass.length *= dft->radix[i];
+        if (i == 0) pass.to = to;
+        lanes_run_pass(&pass, dft->radix[i], true);
+    }
+}
 
 // Lanes first .. first+LANES-1 of a row.
 INLINE struct lanes_row lanes_of(const struct lanes_row *row, size_t first)
@@ -11,89 +151,43 @@ INLINE struct lanes_row lanes_of(const struct lanes_row *row, size_t first)
                               row->stride * CONV_LANES};
 }
 
-// A pass over all n elements in nodes of `length`, from a row to a row. factors NULL: all are 1.
-struct lanes_pass {
-    struct lanes_row to, from; // im and stride in reals
-    size_t n, length;
-    const REAL *factors;
-};
-
-// The butterfly of every columns-th element from j on.
-INLINE void lanes_butterfly(const struct lanes_pass *pass, size_t j, const REAL *factors, int radix,
-                            bool inverse)
-{
-    const struct lanes_row from = pass->from, to = pass->to;
-    const size_t columns = pass->length / (size_t)radix;
-    const REAL *in = (const REAL *)from.re + j * from.stride;
-    REAL *out = (REAL *)to.re + j * to.stride;
-    struct cvec v[MAX_RADIX];
-    UNROLL
-    for (int k = 0; k < radix; k++) {
-        const REAL *at = in + (size_t)k * columns * from.stride;
-        v[k] = (struct cvec){vec_load(at), vec_load(at + from.im)};
-    }
-    if (factors && !inverse) butterfly_apply_factors(v, radix, factors, false);
-    butterfly(v, radix, inverse);
-    if (factors && inverse) butterfly_apply_factors(v, radix, factors, true);
-    UNROLL
-    for (int k = 0; k < radix; k++) {
-        REAL *at = out + (size_t)k * columns * to.stride;
-        vec_store(at, v[k].re);
-        vec_store(at + to.im, v[k].im);
-    }
-}
-
-INLINE void lanes_pass(const struct lanes_pass *pass, int radix, bool inverse)
-{
-    const size_t columns = pass->length / (size_t)radix;
-    const REAL *factors = pass->factors;
-    for (size_t node = 0; node < pass->n && factors; node += pass->length) {
-        NO_UNROLL
-        for (size_t j = node; j < node + columns; j++)
-            lanes_butterfly(pass, j, factors, radix, inverse);
-        factors += 2 * (radix - 1);
-    }
-    NO_UNROLL
-    for (size_t j = 0; j < columns && !factors; j++) lanes_butterfly(pass, j, NULL, radix, inverse);
-}
-
-// Makes the radix a constant.
-INLINE void lanes_run_pass(const struct lanes_pass *pass, int radix, bool inverse)
-{
-#define LANES_PASS(radix) lanes_pass(pass, radix, inverse)
-    WITH_CONSTANT8(radix, LANES_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
-}
-
 void KERNEL(lanes_dft)(const struct lanes_row *to, const struct lanes_row *from,
                        const struct lanes_dft *dft)
 {
-    for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        struct lanes_pass pass = {.to = lanes_of(to, first),
-                                  .from = lanes_of(from, first),
-                                  .n = dft->n,
-                                  .length = dft->n};
-        for (int i = 0; i < dft->passes; i++) {
-            pass.factors = dft->factors[i];
-            lanes_run_pass(&pass, dft->radix[i], false);
-            pass.from = pass.to;
-            pass.length /= dft->radix[i];
-        }
-    }
+    for (size_t first = 0; first < CONV_LANES; first += LANES)
+        lanes_forward(lanes_of(to, first), lanes_of(from, first), dft, dft->passes);
 }
 
 void KERNEL(lanes_dft_inverse)(const struct lanes_row *to, const struct lanes_row *from,
                                const struct lanes_dft *dft)
 {
-    for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        const struct lanes_row begin = lanes_of(from, first), last = lanes_of(to, first);
-        struct lanes_pass pass = {.to = begin, .from = begin, .n = dft->n, .length = 1};
-        for (int i = dft->passes - 1; i >= 0; i--) {
-            pass.factors = dft->factors[i];
-            pass.length *= dft->radix[i];
-            if (!i) pass.to = last;
-            lanes_run_pass(&pass, dft->radix[i], true);
+    for (size_t first = 0; first < CONV_LANES; first += LANES)
+        lanes_inverse(lanes_of(to, first), lanes_of(from, first), dft, dft->passes, 1);
+}
+
+// Transforms in place, one after the other; the distance of the imaginary part is a constant.
+INLINE void lanes_tiles(void *z, const struct lanes_dft *dft, size_t stride, size_t count,
+                        size_t distance, bool inverse)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t first = 0; first < CONV_LANES; first += LANES) {
+            const struct lanes_row row = {(REAL *)z + i * distance * ELEMENT + first, CONV_LANES,
+                                          stride * ELEMENT};
+            if (inverse) lanes_inverse(row, row, dft, dft->passes, 1);
+            else lanes_forward(row, row, dft, dft->passes);
         }
-    }
+}
+
+void KERNEL(tile_forward)(void *z, const struct lanes_dft *dft, size_t stride, size_t count,
+                          size_t distance)
+{
+    lanes_tiles(z, dft, stride, count, distance, false);
+}
+
+void KERNEL(tile_inverse)(void *z, const struct lanes_dft *dft, size_t stride, size_t count,
+                          size_t distance)
+{
+    lanes_tiles(z, dft, stride, count, distance, true);
 }
 
 // Elements as they lie one after the other, im after re.
@@ -105,15 +199,22 @@ INLINE struct lanes_row lanes_contiguous(const void *elements, size_t first)
 // The last pass of a transform, the product with h and the first pass of the inverse: each reads
 // and writes the same elements, those of a node, which stay in registers.
 INLINE void lanes_filter_node(struct lanes_row to, struct lanes_row from, struct lanes_row h,
-                              const REAL *factors, int radix)
+                              const REAL *factors, bool multiply, int radix)
 {
+    const struct lanes_node source = {.from = from.re,
+                                      .factors = factors,
+                                      .from_step = from.stride,
+                                      .from_im = from.im,
+                                      .multiply = multiply};
+    const struct lanes_node target = {.to = to.re,
+                                      .factors = factors,
+                                      .to_step = to.stride,
+                                      .to_im = to.im,
+                                      .multiply = multiply,
+                                      .inverse = true};
     struct cvec v[MAX_RADIX];
     UNROLL
-    for (int k = 0; k < radix; k++) {
-        const REAL *at = (const REAL *)from.re + (size_t)k * from.stride;
-        v[k] = (struct cvec){vec_load(at), vec_load(at + from.im)};
-    }
-    if (factors) butterfly_apply_factors(v, radix, factors, false);
+    for (int k = 0; k < radix; k++) v[k] = lanes_take(&source, k);
     butterfly(v, radix, false);
     UNROLL
     for (int k = 0; k < radix; k++) {
@@ -121,13 +222,8 @@ INLINE void lanes_filter_node(struct lanes_row to, struct lanes_row from, struct
         v[k] = cvec_mul(v[k], vec_load(at), vec_load(at + h.im));
     }
     butterfly(v, radix, true);
-    if (factors) butterfly_apply_factors(v, radix, factors, true);
     UNROLL
-    for (int k = 0; k < radix; k++) {
-        REAL *at = (REAL *)to.re + (size_t)k * to.stride;
-        vec_store(at, v[k].re);
-        vec_store(at + to.im, v[k].im);
-    }
+    for (int k = 0; k < radix; k++) lanes_put(&target, k, v[k]);
 }
 
 // All nodes of `work`, or the only one of x and y if there is one pass.
@@ -136,12 +232,13 @@ INLINE void lanes_filter_pass(const struct lanes_pass *pass, struct lanes_row wo
 {
     const REAL *factors = pass->factors;
     if (pass->n == (size_t)radix) {
-        lanes_filter_node(pass->to, pass->from, h, factors, radix);
+        if (factors) lanes_filter_node(pass->to, pass->from, h, factors, true, radix);
+        else lanes_filter_node(pass->to, pass->from, h, NULL, false, radix);
         return;
     }
     NO_UNROLL
     for (size_t node = 0; node < pass->n; node += (size_t)radix, factors += 2 * (radix - 1)) {
-        lanes_filter_node(work, work, h, factors, radix);
+        lanes_filter_node(work, work, h, factors, true, radix);
         work.re = (REAL *)work.re + (size_t)radix * work.stride;
         h.re = (REAL *)h.re + (size_t)radix * h.stride;
     }
@@ -153,25 +250,14 @@ void KERNEL(lanes_filter)(const struct lanes_row *y, const struct lanes_row *x, 
     const int last = dft->passes - 1;
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
         const struct lanes_row between = lanes_contiguous(work, first), to = lanes_of(y, first);
-        struct lanes_pass pass = {
-            .to = between, .from = lanes_of(x, first), .n = dft->n, .length = dft->n};
-        for (int i = 0; i < last; i++) {
-            pass.factors = dft->factors[i];
-            lanes_run_pass(&pass, dft->radix[i], false);
-            pass.from = between;
-            pass.length /= dft->radix[i];
-        }
-        pass.factors = dft->factors[last];
-        if (last == 0) pass.to = to;
+        const struct lanes_pass pass = {
+            .to = to, .from = lanes_of(x, first), .n = dft->n, .factors = dft->factors[last]};
+        lanes_forward(between, pass.from, dft, last);
 #define LANES_FILTER_PASS(radix)                                                                   \
-    lanes_filter_pass(&pass, lanes_contiguous(work, first), lanes_contiguous(h, first), radix)
-        WITH_CONSTANT8(dft->radix[last], LANES_FILTER_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
-        for (int i = last - 1; i >= 0; i--) {
-            pass.factors = dft->factors[i];
-            pass.length *= dft->radix[i];
-            if (i == 0) pass.to = to;
-            lanes_run_pass(&pass, dft->radix[i], true);
-        }
+    lanes_filter_pass(&pass, between, lanes_contiguous(h, first), radix)
+        if (dft->radix[last] == 7) LANES_FILTER_PASS(7);
+        else WITH_CONSTANT8(dft->radix[last], LANES_FILTER_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
+        lanes_inverse(to, between, dft, last, dft->radix[last]);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels of cpu/tiles: small complex transforms, as many independent ones at a time as a line has
-// lanes. A line is TILE_LINE_BYTES of reals; lane l of every line belongs to transform l; an
-// element is a line of real parts and one of imaginary parts. Lines are aligned to 64 bytes.
+// Kernels of cpu/tiles: small complex transforms in place, as many independent ones at a time as a
+// line has lanes. A line is TILE_LINE_BYTES of reals; lane l of every line belongs to transform l;
+// an element is a line of real parts and one of imaginary parts. Lines are aligned to 64 bytes.
 // Versions as in kernels.h; tests/layers/test_tiles.c compares them with the definition of the
 // transform in double.
 #ifndef PARTITA_TILE_KERNELS_H
@@ -11,22 +11,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TILE_LINE_BYTES = 64, TILE_MAX_LANES = 16, TILE_MAX_PASSES = 20 };
+enum { TILE_LINE_BYTES = 64, TILE_MAX_LANES = 16 };
 
-// A transform along one axis as passes of decimation in frequency: radices 2 to 8, whose
-// product is n. twiddle[p] holds the factors of a pass over blocks of `length`: exp(-2 pi i j k /
-// length) as (cos, -sin), for 0 < j < length / radix and, for each j, 0 < k < radix.
-struct tile_dft {
+// A transform of n elements, modulo u^n - e^(-2 pi i phase) as fft_kernels.h says. Radices are 2 to
+// 8, 10 and 12, their product is n. factors[p] holds (radix - 1) complex scalars for each node of
+// pass p. factors[0] is NULL if the transform's phase is 0: then those of the first node of every
+// pass are 1.
+enum { LANES_PASSES = 12 };
+struct lanes_dft {
     size_t n;
     int passes;
-    unsigned char radix[TILE_MAX_PASSES];
-    const void *twiddle[TILE_MAX_PASSES];
+    unsigned char radix[LANES_PASSES];
+    const void *factors[LANES_PASSES];
 };
 
-// `count` transforms in place. The elements of a transform are `stride` apart and the transforms
-// `distance` apart, both in elements. forward: from natural order to the order of the passes;
-// inverse (without 1/n): from that order to natural order.
-typedef void tile_dft_fn(void *z, const struct tile_dft *dft, size_t stride, size_t count,
+// `count` transforms in place, of phase 0. The elements of a transform are `stride` apart and the
+// transforms `distance` apart, both in elements. forward: from natural order to the order of the
+// passes; inverse (without 1/n): from that order to natural order.
+typedef void tile_dft_fn(void *z, const struct lanes_dft *dft, size_t stride, size_t count,
                          size_t distance);
 
 // z[i*stride][lane] = row[lane][i], i < n, where z consists of lines of reals, `stride` lines

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Samples into lines and back, two real spectra out of a complex one and back: the edges of the
-// transforms of tile_dft.c. Contracts in tile_kernels.h.
+// transforms of lanes_dft.c. Contracts in tile_kernels.h.
 #include "fft_radix.h"
 
 void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t n)

@@ -44,9 +44,10 @@ static void make(struct transform *t, bool f64, long double phase, const unsigne
 }
 
 static const unsigned char radices[][6] = {
-    {2},       {3},       {4},       {5},          {8},       {2, 3},  {8, 8},    {3, 4},
-    {5, 4, 4}, {3, 3, 8}, {5, 3, 8}, {2, 2, 2, 2}, {4, 2, 5}, {8, 2},  {5, 5, 2}, {3, 2, 5, 2},
-    {8, 4, 3}, {6},       {10},      {12},         {6, 6},    {12, 6}, {10, 12}};
+    {2},       {3},          {4},       {5},       {8},          {2, 3},    {8, 8},
+    {3, 4},    {5, 4, 4},    {3, 3, 8}, {5, 3, 8}, {2, 2, 2, 2}, {4, 2, 5}, {8, 2},
+    {5, 5, 2}, {3, 2, 5, 2}, {8, 4, 3}, {6},       {10},         {12},      {6, 6},
+    {12, 6},   {10, 12},     {7},       {7, 8},    {2, 7},       {6, 7, 2}};
 
 static double element(bool f64, const struct lanes_row *line, size_t k, size_t lane, size_t part)
 {

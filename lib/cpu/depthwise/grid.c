@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/scalar.h"
+#include "geometry/tile_tables.h"
 
 enum {
     MAX_EDGE = 4096,
@@ -170,44 +170,11 @@ bool depthwise_grid_choose(const struct request *request, size_t edge, size_t by
     return true;
 }
 
-// The phase of one of `nodes` nodes before pass p.
-static double node_phase(const struct lanes_dft *dft, size_t p, size_t nodes, size_t node,
-                         double start)
-{
-    double phase = start;
-    for (size_t i = 0; i < p; i++) {
-        nodes /= dft->radix[i];
-        phase = (phase + (double)(node / nodes)) / dft->radix[i];
-        node %= nodes;
-    }
-    return phase;
-}
-
-// Factors of all nodes of pass p.
-static void *make_factors(const struct lanes_dft *dft, size_t p, double start, bool f64,
-                          struct arena *arena)
-{
-    size_t nodes = 1, at = 0;
-    for (size_t i = 0; i < p; i++) nodes *= dft->radix[i];
-    const size_t n = nodes * (dft->radix[p] - 1U) * 2;
-    void *factors = arena_take(arena, n * (f64 ? sizeof(double) : sizeof(float)));
-    for (size_t node = 0; node < nodes && arena->base; node++)
-        for (int k = 1; k < dft->radix[p]; k++, at += 2) {
-            const double phase = k * node_phase(dft, p, nodes, node, start) / dft->radix[p];
-            scalar_put(f64, factors, at, cos(-2 * M_PI * phase));
-            scalar_put(f64, factors, at + 1, sin(-2 * M_PI * phase));
-        }
-    return factors;
-}
-
 void depthwise_grid_factors(struct depthwise_grid *grid, bool f64, struct arena *arena)
 {
     // Along the last axis sample j + i times sample t/2 + j: modulo u^(t/2) - i.
-    struct lanes_dft *column = &grid->axis[0].dft, *row = &grid->axis[1].dft;
-    for (size_t p = 1; p < (size_t)column->passes; p++)
-        column->factors[p] = make_factors(column, p, 0, f64, arena);
-    for (size_t p = 0; p < (size_t)row->passes; p++)
-        row->factors[p] = make_factors(row, p, -0.25, f64, arena);
+    tile_tables_factors(&grid->axis[0].dft, 0, f64, arena);
+    tile_tables_factors(&grid->axis[1].dft, -0.25, f64, arena);
 }
 
 size_t grid_tap(const struct depthwise_grid *grid, int axis, size_t j, bool *negative)

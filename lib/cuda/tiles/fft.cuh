@@ -124,11 +124,11 @@ inline __device__ void cuda_tile_butterfly(complex_of<T> *z, int step, const com
         a[k] = z[k * step];
         if (INVERSE) a[k] = {a[k].im, a[k].re};
     }
-    if (INVERSE && factors)
+    if (!INVERSE && factors)
 #pragma unroll
         for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
     cuda_tile_radix(a);
-    if (!INVERSE && factors)
+    if (INVERSE && factors)
 #pragma unroll
         for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
 #pragma unroll
@@ -155,11 +155,11 @@ inline __device__ void cuda_tile_pass(complex_of<T> *z, const cuda_dft &plan, co
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
         const int outer = set.inner.quotient(i), tile = set.outer.quotient(outer),
                   offset = set.tiles.quotient(tile);
-        const int block = within.quotient(offset), j = offset - block * within.by;
+        const int block = within.quotient(offset);
         const int at = i * set.inner_step + outer * of_outer + tile * of_tile + offset * of_offset +
                        block * of_block;
         cuda_tile_butterfly<RADIX, INVERSE>(z + at, step, w,
-                                            plan.twiddle[p] + (j - 1) * (RADIX - 1), j > 0);
+                                            plan.factors[p] + block * (RADIX - 1), block > 0);
     }
 }
 
@@ -189,13 +189,13 @@ inline __device__ void cuda_tile_pass_of(complex_of<T> *z, const cuda_dft &plan,
 // Forward from natural order to the passes' own; inverse, without 1/n, from there to natural order.
 template <bool INVERSE, typename T>
 inline __device__ void cuda_tile_transform_axis(complex_of<T> *z, const cuda_dft &plan,
-                                                const lines &set, const complex_of<T> *twiddle)
+                                                const lines &set, const complex_of<T> *factors)
 {
     int length = INVERSE ? 1 : plan.n;
     for (int i = 0; i < plan.passes; i++) {
         const int p = INVERSE ? plan.passes - 1 - i : i;
         if (INVERSE) length *= plan.radix[p];
-        cuda_tile_pass_of<INVERSE>(z, plan, set, p, length, twiddle);
+        cuda_tile_pass_of<INVERSE>(z, plan, set, p, length, factors);
         if (!INVERSE) length /= plan.radix[p];
     }
 }
@@ -207,7 +207,7 @@ inline __device__ void cuda_tile_transform(complex_of<T> *z, const cuda_tiles &t
                                            int planes, int rows)
 {
     const cuda_dft *axis = tiles.dft;
-    const complex_of<T> *twiddle = (const complex_of<T> *)tiles.tables.twiddle;
+    const complex_of<T> *factors = (const complex_of<T> *)tiles.tables.factors;
     const divider n[3] = {{axis[0].n, axis[0].inverse_n},
                           {axis[1].n, axis[1].inverse_n},
                           {axis[2].n, axis[2].inverse_n}};
@@ -220,7 +220,7 @@ inline __device__ void cuda_tile_transform(complex_of<T> *z, const cuda_tiles &t
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         const int a = INVERSE ? i : 2 - i;
-        cuda_tile_transform_axis<INVERSE>(z, axis[a], along[a], twiddle);
+        cuda_tile_transform_axis<INVERSE>(z, axis[a], along[a], factors);
     }
 }
 

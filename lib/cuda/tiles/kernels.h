@@ -27,13 +27,13 @@ enum {
     CUDA_TILES_COLUMNS = 4,   // samples of a row that a thread reads at once
 };
 
-// A transform along one axis (struct tile_dft): passes of decimation in frequency, in place.
+// A transform along one axis (struct lanes_dft), in place.
 struct cuda_dft {
     int n, passes, step; // step: elements from one sample to the next
     uint32_t inverse_n;  // UINT32_MAX / n, for divisions by n as in fft.cuh
     int radix[CUDA_DFT_PASSES];
     uint32_t inverse[CUDA_DFT_PASSES]; // for divisions by the butterflies of a block of a pass
-    int twiddle[CUDA_DFT_PASSES];      // first factor of a pass in the table
+    int factors[CUDA_DFT_PASSES];      // first factor of a pass in the table
 };
 
 // Index of the sample of image i, branch j and position q: base + image*i + branch*j + step*q;
@@ -51,7 +51,7 @@ struct cuda_tiles_axis {
 
 // The tables of a transform, in the device's memory.
 struct cuda_tiles_tables {
-    const void *twiddle;  // of all passes of all axes: complex
+    const void *factors;  // of all passes of all axes: complex
     const uint32_t *pair; // [bins][2]: elements of a frequency and of its negative
 };
 

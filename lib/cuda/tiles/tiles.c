@@ -23,7 +23,7 @@ static const struct cuda_tiles_layout *layout_of(const struct partita_plan *plan
 }
 
 // The passes of one axis, its factors being at `first`.
-static struct cuda_dft dft_of(const struct tile_dft *dft, size_t step, const char *first,
+static struct cuda_dft dft_of(const struct lanes_dft *dft, size_t step, const char *first,
                               size_t element)
 {
     struct cuda_dft ret = {.n = (int)dft->n, .passes = dft->passes, .step = (int)step};
@@ -33,7 +33,8 @@ static struct cuda_dft dft_of(const struct tile_dft *dft, size_t step, const cha
         ret.radix[p] = dft->radix[p];
         length /= dft->radix[p];
         ret.inverse[p] = UINT32_MAX / length;
-        ret.twiddle[p] = (int)((size_t)((const char *)dft->twiddle[p] - first) / element);
+        if (dft->factors[p])
+            ret.factors[p] = (int)((size_t)((const char *)dft->factors[p] - first) / element);
     }
     return ret;
 }
@@ -66,7 +67,7 @@ static enum partita_status cuda_tiles_make_tables(struct partita_plan *plan,
     for (int a = 0; a < 3; a++)
         tiles->dft[a] =
             dft_of(&tables.dft[a], tables.step[a], arena.base, 2 * (tiles->f64 ? 8 : 4));
-    tiles->tables.twiddle = state->tables;
+    tiles->tables.factors = state->tables;
     tiles->tables.pair = (uint32_t *)((char *)state->tables + ((char *)tables.pair - arena.base));
     mem_release(&plan->allocator, arena.base);
     return status;
