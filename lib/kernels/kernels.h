@@ -418,14 +418,9 @@ struct winograd_stores {
 typedef void winograd_store_fn(void *y, const void *x, size_t extent, size_t count,
                                const struct winograd_stores *stores);
 
-// y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: adjacent tiles become a row, or rows
-// a panel. May read and write as if n were rounded up to n', a multiple of a block, up to
-// y[pitch*n' - 1].
-typedef void interleave_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count,
-                           size_t n);
-
-// y[i*y_stride + k] = x[k*x_stride + i], k < rows, i < n. Reads between rows of x, but neither
-// before the first nor behind the last; writes nothing else, some elements twice.
+// y[i*y_stride + k] = x[k*x_stride + i], k < rows, i < n. x_stride is modulo 2^64: rows may lie one
+// before the other. Reads between rows of x, but neither before the first nor behind the last;
+// writes nothing else, some elements twice.
 typedef void transpose_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows,
                           size_t n);
 
@@ -445,7 +440,7 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(lanes_dft_fn, lanes_dft) DO(lanes_dft_fn, lanes_dft_inverse) \
     DO(lanes_filter_fn, lanes_filter) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
-    DO(winograd_fn, winograd_taps) DO(interleave_fn, interleave) DO(transpose_fn, transpose) \
+    DO(winograd_fn, winograd_taps) DO(transpose_fn, transpose) \
     DO(winograd_lines_fn, winograd_input_lines) DO(winograd_lines_fn, winograd_taps_lines) \
     DO(winograd_store_fn, winograd_store)
 #define KERNEL_SLOT(type, op) type *op;

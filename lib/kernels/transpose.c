@@ -18,7 +18,8 @@ INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_s
     for (size_t k = 0; k < LANES; k++) {
         v[k] = (vec){0};
         if (k < rows)
-            v[k] = n < LANES ? vec_load_first(x + k * x_stride, n) : vec_load(x + k * x_stride);
+            v[k] = n < LANES ? vec_load_first(x + (ptrdiff_t)(k * x_stride), n)
+                             : vec_load(x + (ptrdiff_t)(k * x_stride));
     }
     vec_transpose(v, LANES);
     UNROLL
@@ -30,7 +31,7 @@ INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_s
 }
 
 // Reals from row to row that are taken apart, or put together, in registers.
-enum { MAX_NARROW = 7 };
+enum { MAX_APART = 7, MAX_TOGETHER = 8 };
 
 // Rows of x that are so near that a few vectors hold them all; returns how many were written. A row
 // must follow them, since vectors are read up to the next row's start.
@@ -40,7 +41,7 @@ INLINE size_t transpose_narrow(REAL *y, size_t y_stride, const REAL *x, size_t x
     size_t k = 0;
     NO_UNROLL
     for (; rows - k > LANES; k += LANES, x += LANES * x_stride) {
-        vec v[MAX_NARROW];
+        vec v[MAX_APART];
         UNROLL
         for (size_t c = 0; c < x_stride; c++) v[c] = vec_load(x + c * LANES);
         vec_deinterleave(v, x_stride);
@@ -57,9 +58,9 @@ INLINE size_t transpose_to_narrow(REAL *y, const REAL *x, size_t x_stride, size_
     size_t i = 0;
     NO_UNROLL
     for (; n - i >= LANES; i += LANES, y += LANES * rows) {
-        vec v[8];
+        vec v[MAX_TOGETHER];
         UNROLL
-        for (size_t k = 0; k < rows; k++) v[k] = vec_load(x + k * x_stride + i);
+        for (size_t k = 0; k < rows; k++) v[k] = vec_load(x + (ptrdiff_t)(k * x_stride + i));
         vec_interleave(v, rows);
         UNROLL
         for (size_t k = 0; k < rows; k++) vec_store(y + k * LANES, v[k]);
@@ -77,11 +78,11 @@ void KERNEL(transpose)(void *y_, size_t y_stride, const void *x_, size_t x_strid
     const REAL *x = x_;
     size_t done = 0;
     if (n == 0 || rows == 0) return;
-    if (n <= x_stride && x_stride <= MAX_NARROW) {
+    if (n <= x_stride && x_stride <= MAX_APART) {
         WITH_CONSTANT8(x_stride, FROM_NARROW, 1, 2, 3, 4, 5, 6, 7, 7)
         rows -= done, y += done, x += done * x_stride;
-    } else if (rows == y_stride && rows <= MAX_NARROW) {
-        WITH_CONSTANT8(rows, TO_NARROW, 1, 2, 3, 4, 5, 6, 7, 7)
+    } else if (rows == y_stride && rows <= MAX_TOGETHER) {
+        WITH_CONSTANT8(rows, TO_NARROW, 1, 2, 3, 4, 5, 6, 7, 8)
         n -= done, y += done * y_stride, x += done;
     }
     // Whole squares have no tests. The last ones begin earlier rather than end late.
@@ -90,7 +91,7 @@ void KERNEL(transpose)(void *y_, size_t y_stride, const void *x_, size_t x_strid
             const size_t row = rows >= LANES && rows - k < LANES ? rows - LANES : k;
             const size_t column = n >= LANES && n - i < LANES ? n - LANES : i;
             REAL *to = y + column * y_stride + row;
-            const REAL *from = x + row * x_stride + column;
+            const REAL *from = x + (ptrdiff_t)(row * x_stride + column);
             const struct transpose_part whole = {LANES, LANES}, part = {rows - row, n - column};
             if (rows >= LANES && n >= LANES)
                 transpose_square(to, y_stride, from, x_stride, whole, LANES);

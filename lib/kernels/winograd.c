@@ -2,11 +2,11 @@
 // Winograd's transforms along one axis of tiles, vectors over the tiles. Points come in pairs +-p
 // (winograd_matrix.h), whose rows have equal even parts and opposite odd parts: each part is
 // computed once. Extents and counts are constants in every instance, so that entries 0 and 1 cost
-// nothing. And rows of samples split into tiles and back.
+// nothing. Rows of samples are split into tiles and back.
 #include "base/winograd_matrix.h"
 #include "vector.h"
 
-enum { PAIRS = WINOGRAD_EXTENT / 2 - 1, MAX_INTERLEAVED = 16 };
+enum { PAIRS = WINOGRAD_EXTENT / 2 - 1 };
 
 // Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its
 // degree in x^2.
@@ -309,67 +309,6 @@ INLINE void winograd_of_stores(enum matrix matrix, REAL *y, const REAL *x, size_
             winograd_put_tiles(&out, results, count, t * count, left < LANES ? left : LANES);
         }
     }
-}
-
-// Up to 16 rows, a power of two, to `count` adjacent samples of each column.
-INLINE void interleave_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count,
-                               size_t n)
-{
-    for (size_t i = 0; i < n; i += LANES) {
-        vec v[MAX_INTERLEAVED];
-        UNROLL
-        for (size_t k = 0; k < count; k++) v[k] = vec_load(x + (ptrdiff_t)k * stride + i);
-        vec_transpose(v, count);
-        UNROLL
-        for (size_t k = 0; k < count * LANES; k += LANES)
-            vec_store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
-    }
-}
-
-// Tiles of 5 to 16 samples end to end: as many rows are transposed as there are lanes or more, the
-// others zeros, and of each tile no more than its samples is stored.
-INLINE void interleave_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
-{
-    enum { VECTORS = MAX_INTERLEAVED / LANES }; // of a tile
-    for (size_t i = 0; i < n; i += LANES) {
-        vec v[MAX_INTERLEAVED];
-        UNROLL
-        for (size_t k = 0; k < MAX_INTERLEAVED; k++)
-            v[k] = k < count ? vec_load(x + (ptrdiff_t)k * stride + i) : (vec){0};
-        vec_transpose(v, MAX_INTERLEAVED);
-        UNROLL
-        for (size_t k = 0; k < MAX_INTERLEAVED; k++) {
-            const size_t at = k % VECTORS * LANES;
-            REAL *to = y + (i + k / VECTORS) * count + at;
-            if (count >= at + LANES) vec_store(to, v[k]);
-            else if (count > at) vec_store_first(to, v[k], count - at);
-        }
-    }
-}
-
-// Any number of rows, as many at once as there are lanes.
-INLINE void interleave_columns(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count,
-                               size_t n)
-{
-    for (; count >= LANES; count -= LANES, y += LANES, x += (ptrdiff_t)LANES * stride)
-        interleave_vectors(y, pitch, x, stride, LANES, n);
-    for (size_t k = 0; k < count; k++)
-        for (size_t i = 0; i < n; i++) y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
-}
-
-void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
-                        size_t n)
-{
-    REAL *y = y_;
-    const REAL *x = x_;
-    if (count == 2 && pitch == 2) interleave_vectors(y, 2, x, stride, 2, n);
-    else if (count == 4 && pitch == 4) interleave_vectors(y, 4, x, stride, 4, n);
-    else if (count == CONV_CHANNELS && pitch == CONV_CHANNELS)
-        interleave_vectors(y, CONV_CHANNELS, x, stride, CONV_CHANNELS, n);
-    else if (count == CONV_LANES) interleave_vectors(y, pitch, x, stride, CONV_LANES, n);
-    else if (count == pitch && count > 4 && count <= MAX_INTERLEAVED)
-        interleave_tiles(y, x, stride, count, n);
-    else interleave_columns(y, pitch, x, stride, count, n);
 }
 
 // A function for each extent and count, which are constants in it, and one that calls them.

@@ -297,23 +297,13 @@ void KERNEL(winograd_store)(void *y_, const void *x_, size_t extent, size_t coun
     }
 }
 
-void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
-                        size_t n)
-{
-    REAL *y = y_;
-    const REAL *x = x_;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < count; k++)
-            y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
-}
-
 void KERNEL(transpose)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows,
                        size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
     for (size_t k = 0; k < rows; k++)
-        for (size_t i = 0; i < n; i++) y[i * y_stride + k] = x[k * x_stride + i];
+        for (size_t i = 0; i < n; i++) y[i * y_stride + k] = x[(ptrdiff_t)(k * x_stride + i)];
 }
 
 void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)

@@ -266,42 +266,10 @@ static void stored_tiles(void **state)
     }
 }
 
-static void interleaved_tiles(void **state)
-{
-    const struct kernel_subject *s = *state;
-    const bool f64 = s->kernels->f64;
-    const size_t bytes = scalar_size(f64), lanes = block_lanes(f64);
-    struct random random = random_start("deal");
-    for (size_t count = 1; count <= 16; count++)
-        for (size_t n = 1; n <= 2 * lanes + 1; n++) {
-            const size_t whole = (n + lanes - 1) / lanes * lanes,
-                         stride = whole + random_below(&random, 3);
-            const size_t pitch = count + (random_below(&random, 2) ? 0 : 16);
-            struct fence fence = fence_open(((count - 1) * stride + whole) * bytes);
-            void *x = fence_put(&fence, NULL, ((count - 1) * stride + whole) * bytes, EDGE_END);
-            void *y = guarded_alloc(whole * pitch * bytes, bytes);
-            fill_random(&random, f64, x, (count - 1) * stride + whole);
-            s->kernels->interleave(y, pitch, x, (ptrdiff_t)stride, count, n);
-            for (size_t k = 0; k < count; k++)
-                for (size_t i = 0; i < n; i++)
-                    assert_same(f64, y, i * pitch + k, scalar_get(f64, x, k * stride + i));
-            // Rows in the other order.
-            s->kernels->interleave(y, pitch, (char *)x + (count - 1) * stride * bytes,
-                                   -(ptrdiff_t)stride, count, n);
-            for (size_t k = 0; k < count; k++)
-                for (size_t i = 0; i < n; i++)
-                    assert_same(f64, y, i * pitch + k,
-                                scalar_get(f64, x, (count - 1 - k) * stride + i));
-            guarded_free(y);
-            fence_close(&fence);
-        }
-}
-
 static const struct promise promises[] = {
     {"minimal filtering", minimal_filtering},
     {"winograd_lines", transformed_lines},
     {"winograd_store", stored_tiles},
-    {"interleave", interleaved_tiles},
 };
 
 int main(void)

@@ -199,12 +199,8 @@ static bool conv_pass_keeps_order(const struct conv_pass *pass, size_t path_taps
 static void conv_pack_transposed(const struct conv_pack *pack, char *to, const char *from,
                                  size_t width, size_t n)
 {
-    const struct conv_pass *pass = &pack->layout->pass;
-    const size_t bytes = pass->scalar_bytes, row = pass->in * pass->terms;
-    const size_t whole = n == width ? row * bytes / CONV_BLOCK_BYTES * CONV_BLOCK_BYTES / bytes : 0;
-    pack->plan->kernels->interleave(to, width, from, (ptrdiff_t)row, n, whole);
-    for (size_t i = whole; i < row; i++)
-        samples_copy(to + i * width * bytes, 1, from + i * bytes, row, n, bytes);
+    const size_t row = pack->layout->pass.in * pack->layout->pass.terms;
+    pack->plan->kernels->transpose(to, width, from, row, n, row);
 }
 
 // n output channels of one input channel and term, `step` samples apart.

@@ -103,9 +103,9 @@ static void run_load(void *context, size_t round, size_t step, size_t index, int
     const size_t block = outputs ? CONV_CHANNELS : p->strip, count = size_min(block, lanes);
     for (size_t at = 0; at < p->frequencies * lanes && p->weight; at += count) {
         const size_t f = at / lanes, k = at % lanes;
-        task.kernels->interleave(packed_operand(&task, outputs, c + k, f), block,
-                                 to + (f * plane + k * p->positions) * bytes,
-                                 (ptrdiff_t)p->positions, count, task.index.tiles);
+        task.kernels->transpose(packed_operand(&task, outputs, c + k, f), block,
+                                to + (f * plane + k * p->positions) * bytes, p->positions, count,
+                                winograd_vectors(p, task.index.tiles));
     }
 }
 
@@ -149,7 +149,7 @@ static void multiply_tiles(const struct winograd_task *task)
 static void multiply_transposed(const struct winograd_task *task)
 {
     const struct winograd *p = task->p;
-    const size_t bytes = p->grid.scalar_bytes, lanes = winograd_lanes(p);
+    const size_t bytes = p->grid.scalar_bytes;
     const size_t pitch = winograd_rows_pitch(p), tiles = task->index.tiles;
     char *rows = task->scratch.rows_sums;
     // The lanes that are no tiles.
@@ -171,9 +171,8 @@ static void multiply_transposed(const struct winograd_task *task)
                                       .c_step = pitch,
                                       .segment = product_segment(task->call->plan, WINOGRAD_TERMS),
                                       .next_b = forward_taps(task, f + 1, task->out * p->in)});
-        for (size_t t = 0; t < tiles; t += lanes)
-            task->kernels->interleave(sums + t * bytes, p->positions, rows + t * pitch * bytes,
-                                      (ptrdiff_t)pitch, lanes, task->n_out);
+        task->kernels->transpose(sums, p->positions, rows, pitch, winograd_vectors(p, tiles),
+                                 task->n_out);
     }
 }
 

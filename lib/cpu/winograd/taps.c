@@ -168,9 +168,9 @@ static void scatter_taps(const struct winograd_task *task, size_t k, char *taps,
         // Whole vectors of channels whose taps follow one another in gw, in either direction.
         const size_t whole = grid->branches == 1 ? n_c / lanes * lanes : 0;
         const struct paths rest = {task->group, task->out + k, in + whole, n_c - whole};
-        task->kernels->interleave(gw + path * all * bytes, all,
-                                  taps + (c + (grid->flip ? (all - 1) * n : 0)) * bytes,
-                                  grid->flip ? -(ptrdiff_t)n : (ptrdiff_t)n, all, whole);
+        task->kernels->transpose(gw + path * all * bytes, all,
+                                 taps + (c + (grid->flip ? (all - 1) * n : 0)) * bytes,
+                                 grid->flip ? -n : n, all, whole);
         if (rest.n)
             copy_taps(plan, &rest, &(struct tap_matrix){taps + (c + whole) * bytes, n, 1}, gw,
                       true);
