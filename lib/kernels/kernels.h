@@ -230,9 +230,9 @@ struct tap_span {
     size_t offset, taps; // 1 .. MAX_SPAN_TAPS
 };
 
-// y[i][lane] = x[lane][i*step] for i < n, 0 in lanes whose x is NULL. Fast with a step of 1, and
-// where the planes of the lanes are adjacent samples.
-typedef void lanes_read_fn(void *y, const void *const *x, size_t step, size_t n);
+// y[i*y_stride][lane] = x[lane][i*step] for i < n, 0 in lanes whose x is NULL. Fast with a step of
+// 1, and where the planes of the lanes are adjacent samples.
+typedef void lanes_read_fn(void *y, size_t y_stride, const void *const *x, size_t step, size_t n);
 
 // y[lane][i*step] = x[i][lane] + bias[lane] for i < n, of lanes whose y is not NULL; with relu
 // negative results become 0. bias is a block; NULL: 0. Fast where lanes_read is.

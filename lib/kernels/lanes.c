@@ -13,15 +13,16 @@ enum { WIDTH = 8, GROUP = 4 }; // 8 sums + 4 taps + 1 of 16 registers
 enum { WIDTH = 16, GROUP = MAX_SPAN_TAPS }; // 16 + 8 + 1 of 32
 #endif
 
-// Samples 0, step, ... of at most LANES; n of them are there.
+// Samples 0, step, ... of at most LANES; n of them are there. NULL: zeros.
 INLINE vec lanes_load_apart(const REAL *x, size_t step, size_t n)
 {
+    vec v = {0};
+    if (!x) return v;
     if (step == 1) return n >= LANES ? vec_load(x) : vec_load_first(x, n);
     if (step == 2 && n > LANES) {
         const vec a = vec_load(x), b = vec_load(x + LANES);
         return __builtin_shufflevector(a, b, EVEN);
     }
-    vec v = {0};
     UNROLL
     for (size_t k = 0; k < LANES; k++)
         if (k < n) v[k] = x[k * step];
@@ -39,31 +40,42 @@ INLINE size_t lanes_adjacent(const void *const *x)
     return n;
 }
 
-void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
+// One sample of each lane, of adjacent planes.
+INLINE void lanes_read_adjacent(REAL *y, size_t pitch, const REAL *x, size_t step, size_t n,
+                                size_t lanes)
 {
-    REAL *y = y_;
+    for (size_t i = 0; i < n; i++, y += pitch, x += step)
+        vec_store(y, lanes < LANES ? vec_load_first(x, lanes) : vec_load(x));
+}
+
+void KERNEL(lanes_read)(void *y_, size_t y_stride, const void *const *x, size_t step, size_t n)
+{
+    const size_t pitch = y_stride * CONV_LANES;
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
+        REAL *y = (REAL *)y_ + first;
         const size_t adjacent = step > 1 ? lanes_adjacent(x + first) : 0;
-        const REAL *from = x[first];
         if (adjacent) {
-            for (size_t i = 0; i < n; i++)
-                vec_store(y + i * CONV_LANES + first,
-                          adjacent < LANES ? vec_load_first(from + i * step, adjacent)
-                                           : vec_load(from + i * step));
+            lanes_read_adjacent(y, pitch, x[first], step, n, adjacent);
             continue;
         }
-        for (size_t i = 0; i < n; i += LANES) {
+        bool whole = step == 1; // no lane is without a plane
+        for (size_t k = 0; k < LANES; k++) whole = whole && x[first + k];
+        for (size_t i = 0; i < n; i += LANES, y += LANES * pitch) {
             vec v[LANES];
-            UNROLL
-            for (size_t k = 0; k < LANES; k++) {
-                v[k] = (vec){0};
-                if (x[first + k])
-                    v[k] = lanes_load_apart((const REAL *)x[first + k] + i * step, step, n - i);
+            if (whole && n - i >= LANES) {
+                UNROLL
+                for (size_t k = 0; k < LANES; k++) v[k] = vec_load((const REAL *)x[first + k] + i);
+            } else {
+                UNROLL
+                for (size_t k = 0; k < LANES; k++) {
+                    const REAL *from = x[first + k];
+                    v[k] = lanes_load_apart(from ? from + i * step : NULL, step, n - i);
+                }
             }
             vec_transpose(v, LANES);
             UNROLL
             for (size_t k = 0; k < LANES; k++)
-                if (i + k < n) vec_store(y + (i + k) * CONV_LANES + first, v[k]);
+                if (k < n - i) vec_store(y + k * pitch, v[k]);
         }
     }
 }

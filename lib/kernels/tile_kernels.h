@@ -31,10 +31,6 @@ struct lanes_dft {
 typedef void tile_dft_fn(void *z, const struct lanes_dft *dft, size_t stride, size_t count,
                          size_t distance);
 
-// z[i*stride][lane] = row[lane][i], i < n, where z consists of lines of reals, `stride` lines
-// apart: a transposition. Rows are aligned to their scalar.
-typedef void tile_gather_fn(void *z, size_t stride, const void *const *row, size_t n);
-
 // z[i*stride][lane] = 0 for first <= i < end unless begin[lane] <= i < behind[lane]; begin and
 // behind hold one real for each lane.
 typedef void tile_clip_fn(void *z, size_t stride, const void *begin, const void *behind,
@@ -105,7 +101,7 @@ typedef void tile_gradient_fn(const struct tile_gradient *gradient);
 // Slots, prototypes and tables are made from this list; the kernels are called tile_<slot>.
 // clang-format off
 #define EACH_TILE_KERNEL(DO) \
-    DO(tile_dft_fn, forward) DO(tile_dft_fn, inverse) DO(tile_gather_fn, gather) \
+    DO(tile_dft_fn, forward) DO(tile_dft_fn, inverse) \
     DO(tile_clip_fn, clip) DO(tile_scatter_fn, scatter) DO(tile_split_fn, split) \
     DO(tile_join_fn, join) DO(tile_factors_fn, factors) DO(tile_scalars_fn, scalars) \
     DO(tile_gradient_fn, gradient)

@@ -1,31 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Samples into lines and back, two real spectra out of a complex one and back: the edges of the
+// Samples out of lines, two real spectra out of a complex one and back: the edges of the
 // transforms of lanes_dft.c. Contracts in tile_kernels.h.
 #include "fft_radix.h"
-
-void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t n)
-{
-    for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
-        for (size_t i = 0; i < n; i += LANES) {
-            REAL *z = (REAL *)z_ + i * stride * TILE_LANES + lane;
-            vec v[LANES];
-            if (n - i >= LANES) {
-                UNROLL
-                for (size_t l = 0; l < LANES; l++) v[l] = vec_load((const REAL *)row[lane + l] + i);
-                vec_transpose(v, LANES);
-                UNROLL
-                for (size_t k = 0; k < LANES; k++) vec_store(z + k * stride * TILE_LANES, v[k]);
-            } else {
-                UNROLL
-                for (size_t l = 0; l < LANES; l++)
-                    v[l] = vec_load_first((const REAL *)row[lane + l] + i, n - i);
-                vec_transpose(v, LANES);
-                UNROLL
-                for (size_t k = 0; k < LANES; k++)
-                    if (k < n - i) vec_store(z + k * stride * TILE_LANES, v[k]);
-            }
-        }
-}
 
 void KERNEL(tile_clip)(void *z_, size_t stride, const void *begin, const void *behind, size_t first,
                        size_t end)

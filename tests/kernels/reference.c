@@ -306,12 +306,12 @@ void KERNEL(transpose)(void *y_, size_t y_stride, const void *x_, size_t x_strid
         for (size_t i = 0; i < n; i++) y[i * y_stride + k] = x[(ptrdiff_t)(k * x_stride + i)];
 }
 
-void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
+void KERNEL(lanes_read)(void *y_, size_t y_stride, const void *const *x, size_t step, size_t n)
 {
     REAL *y = y_;
     for (size_t i = 0; i < n; i++)
         for (size_t lane = 0; lane < CONV_LANES; lane++)
-            y[i * CONV_LANES + lane] = x[lane] ? ((const REAL *)x[lane])[i * step] : 0;
+            y[i * y_stride * CONV_LANES + lane] = x[lane] ? ((const REAL *)x[lane])[i * step] : 0;
 }
 
 void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, const void *bias,

@@ -30,7 +30,7 @@ static void test_read(void **state)
                                                       : x[l];
             }
             if (n) scalar_put(f64, x[(fenced + 2) % lanes], 0, extreme_value(&random, f64, false));
-            s->kernels->lanes_read(y, from, step, n);
+            s->kernels->lanes_read(y, 1, from, step, n);
             for (size_t i = 0; i < n * lanes; i++) {
                 const size_t l = i % lanes;
                 assert_same(f64, y, i, from[l] ? scalar_get(f64, x[l], i / lanes * step) : 0);
@@ -109,7 +109,7 @@ static void test_adjacent(void **state)
                 lane[l] = kept + at * bytes;
                 from[l] = to[l] = x + at * bytes;
             }
-            s->kernels->lanes_read(y, from, step, n);
+            s->kernels->lanes_read(y, 1, from, step, n);
             for (size_t i = 0; i < n * lanes; i++)
                 assert_same(f64, y, i,
                             lane[i % lanes] ? scalar_get(f64, lane[i % lanes], i / lanes * step)

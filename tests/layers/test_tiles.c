@@ -71,7 +71,7 @@ static void forward(struct lab *b)
             for (int i = 0; i < 2; i++) {
                 const void *rows[TILE_MAX_LANES];
                 for (size_t l = 0; l < b->lanes; l++) rows[l] = row_of(b, i, l, d, h);
-                b->kernels->tile.gather(line_of(b, d, h, i), 2, rows, n[2]);
+                b->kernels->lanes_read(line_of(b, d, h, i), 2, rows, 1, n[2]);
             }
             tiles_transform_row(&b->transform, b->kernels->tile.forward, line_of(b, d, h, 0));
         }

@@ -83,7 +83,7 @@ static void read_row(const struct depthwise_call *call, const struct depthwise_l
     const char *at = array + row_sample(lanes, row, first) * bytes;
     for (size_t l = 0; l < lanes->used; l++) from[l] = at + l * lanes->apart * bytes;
     if (call->far) prefetch_ahead(lanes, row, at, bytes, false);
-    call->plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, from,
+    call->plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, 1, from,
                                     row->step * lanes->strides.position, in.count);
 }
 

@@ -162,7 +162,7 @@ static void gather_row(const struct task *task, size_t i, char *z, size_t d, siz
             from[l] = row;
         }
     }
-    task->array->call->kernels->tile.gather(z, 2, from, n);
+    task->array->call->kernels->lanes_read(z, 2, from, 1, n);
 }
 
 static struct limits limits_of(const struct tiles *p, const struct line *line)

@@ -45,7 +45,7 @@ static void move_planes(const struct lanes *at, bool write)
     if (strides->position == 1 && write)
         task->kernels->lanes_write(planes, 1, task->scratch.windows, n, NULL, false);
     else if (strides->position == 1)
-        task->kernels->lanes_read(task->scratch.windows, (const void *const *)planes, 1, n);
+        task->kernels->lanes_read(task->scratch.windows, 1, (const void *const *)planes, 1, n);
     for (size_t i = 0; i < n && strides->position > 1; i++) {
         char *position = first + i * strides->position * bytes;
         char *block = channel_planes(at, 0) + i * CONV_BLOCK_BYTES;
