@@ -213,17 +213,15 @@ void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t
                   size_t terms, size_t n_lines)
 {
     const size_t end = n_lines * VECTORS;
-    size_t v = 0;
-    for (size_t at; (at = cmac_position(v, LINE)), end - v >= GROUP; v += GROUP)
-        cmac_sum_terms(
-            (REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
-            (struct cmac_filter){.lanes = (const REAL *)h + at, .stride = h_stride * LINE}, terms,
-            GROUP);
-    for (size_t at; (at = cmac_position(v, LINE)), v < end; v += REST)
-        cmac_sum_terms(
-            (REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
-            (struct cmac_filter){.lanes = (const REAL *)h + at, .stride = h_stride * LINE}, terms,
-            REST);
+    for (size_t v = 0, count; v < end; v += count) {
+        const size_t at = cmac_position(v, LINE);
+        const struct cmac_operand from = {(const REAL *)x + at, x_stride * LINE};
+        const struct cmac_filter filter = {.lanes = (const REAL *)h + at,
+                                           .stride = h_stride * LINE};
+        count = end - v >= GROUP ? GROUP : REST;
+        if (count == GROUP) cmac_sum_terms((REAL *)y + at, from, filter, terms, GROUP);
+        else cmac_sum_terms((REAL *)y + at, from, filter, terms, REST);
+    }
 }
 
 // Prefetches operands some reals further on, which may not exist, into the L2 cache, since they

@@ -50,8 +50,7 @@ INLINE void fir_add_row(vec *sum, struct fir_operands at, size_t s, size_t depth
         const REAL *in = at.x - (s * kind.step + (depth - 1) * LANES) + q * LANES;
         const bool newest = q == depth - 1 && kind.width == 1;
         const size_t readable = newest ? at.readable + s * kind.step : LANES;
-        const vec v =
-            keep_in_register(readable < LANES ? vec_load_first(in, readable) : vec_load(in));
+        const vec v = keep_in_register(vec_load_up_to(in, readable));
         UNROLL
         for (size_t k = 0; k < depth * parts; k++) {
             // Wraps, and so exceeds width, before the first output.

@@ -18,7 +18,7 @@ INLINE vec lanes_load_apart(const REAL *x, size_t step, size_t n)
 {
     vec v = {0};
     if (!x) return v;
-    if (step == 1) return n >= LANES ? vec_load(x) : vec_load_first(x, n);
+    if (step == 1) return vec_load_up_to(x, n);
     if (step == 2 && n > LANES) {
         const vec a = vec_load(x), b = vec_load(x + LANES);
         return __builtin_shufflevector(a, b, EVEN);
@@ -44,8 +44,7 @@ INLINE size_t lanes_adjacent(const void *const *x)
 INLINE void lanes_read_adjacent(REAL *y, size_t pitch, const REAL *x, size_t step, size_t n,
                                 size_t lanes)
 {
-    for (size_t i = 0; i < n; i++, y += pitch, x += step)
-        vec_store(y, lanes < LANES ? vec_load_first(x, lanes) : vec_load(x));
+    for (size_t i = 0; i < n; i++, y += pitch, x += step) vec_store(y, vec_load_up_to(x, lanes));
 }
 
 void KERNEL(lanes_read)(void *y_, size_t y_stride, const void *const *x, size_t step, size_t n)
@@ -82,8 +81,7 @@ void KERNEL(lanes_read)(void *y_, size_t y_stride, const void *const *x, size_t 
 
 INLINE void lanes_store_apart(REAL *y, size_t step, vec v, size_t n)
 {
-    if (step == 1 && n >= LANES) vec_store(y, v);
-    else if (step == 1) vec_store_first(y, v, n);
+    if (step == 1) vec_store_up_to(y, v, n);
     else {
         UNROLL
         for (size_t k = 0; k < LANES; k++)
@@ -103,8 +101,7 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
             for (size_t i = 0; i < n; i++) {
                 vec v = start + vec_load(x + i * CONV_LANES + first);
                 if (relu) v = vec_positive(v);
-                if (adjacent < LANES) vec_store_first(to + i * step, v, adjacent);
-                else vec_store(to + i * step, v);
+                vec_store_up_to(to + i * step, v, adjacent);
             }
             continue;
         }

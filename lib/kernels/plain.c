@@ -97,18 +97,6 @@ void KERNEL(conv_rows)(void *y_, const void *x_, size_t x_stride, size_t rows, s
         for (size_t i = 0; i < n; i += CONV_LANES) memcpy(y + i, x + i, CONV_BLOCK_BYTES);
 }
 
-// The first n reals of v, n <= LANES.
-INLINE vec load_up_to(const REAL *y, size_t n)
-{
-    return n == LANES ? vec_load(y) : vec_load_first(y, n);
-}
-
-INLINE void store_up_to(REAL *y, vec v, size_t n)
-{
-    if (n == LANES) vec_store(y, v);
-    else if (n) vec_store_first(y, v, n);
-}
-
 // y[2*i] = sum[i], or with `add` y[2*i] += sum[i], i < n. Accesses nothing before the first of
 // these and behind the last one; the values between them are read and stored again.
 INLINE void store_apart(REAL *y, const REAL *sum, size_t n, bool add)
@@ -116,13 +104,13 @@ INLINE void store_apart(REAL *y, const REAL *sum, size_t n, bool add)
     for (size_t i = 0; i < n; i += LANES, y += 2 * LANES) {
         const size_t left = n - i < LANES ? n - i : LANES, all = 2 * left - (left < n - i ? 0 : 1);
         const size_t first = all < LANES ? all : LANES;
-        const vec low = load_up_to(y, first), high = load_up_to(y + LANES, all - first);
+        const vec low = vec_load_up_to(y, first), high = vec_load_up_to(y + LANES, all - first);
         const vec between = __builtin_shufflevector(low, high, ODD);
-        vec sums = load_up_to(sum + i, left);
+        vec sums = vec_load_up_to(sum + i, left);
         if (add) sums += __builtin_shufflevector(low, high, EVEN);
         sums += (vec){0}; // never -0, as with other steps
-        store_up_to(y, __builtin_shufflevector(sums, between, LOWER), first);
-        store_up_to(y + LANES, __builtin_shufflevector(sums, between, UPPER), all - first);
+        vec_store_up_to(y, __builtin_shufflevector(sums, between, LOWER), first);
+        vec_store_up_to(y + LANES, __builtin_shufflevector(sums, between, UPPER), all - first);
     }
 }
 

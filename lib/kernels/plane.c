@@ -150,8 +150,7 @@ INLINE void plane_tile(struct plane_strip *strip, size_t i, struct plane_shape s
     UNROLL
     for (size_t p = 0; p < shape.rows; p++, y += count) {
         const vec v = strip->relu ? vec_positive(sum[p]) : sum[p];
-        if (count - i >= LANES) vec_store(y, v);
-        else vec_store_first(y, v, count - i);
+        vec_store_up_to(y, v, count - i);
     }
 }
 

@@ -17,16 +17,13 @@ INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_s
     UNROLL
     for (size_t k = 0; k < LANES; k++) {
         v[k] = (vec){0};
-        if (k < rows)
-            v[k] = n < LANES ? vec_load_first(x + (ptrdiff_t)(k * x_stride), n)
-                             : vec_load(x + (ptrdiff_t)(k * x_stride));
+        if (k < rows) v[k] = vec_load_up_to(x + (ptrdiff_t)(k * x_stride), n);
     }
     vec_transpose(v, LANES);
     UNROLL
     for (size_t k = 0; k < count; k++) {
         if (k >= n) continue;
-        if (rows < LANES) vec_store_first(y + k * y_stride, v[k], rows);
-        else vec_store(y + k * y_stride, v[k]);
+        vec_store_up_to(y + k * y_stride, v[k], rows);
     }
 }
 

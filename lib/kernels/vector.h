@@ -107,6 +107,18 @@ INLINE vec vec_broadcast(REAL s)
 
 #include "intrinsics.h"
 
+// At most LANES reals are read or written: the first n, or all of a vector.
+INLINE vec vec_load_up_to(const REAL *x, size_t n)
+{
+    return n < LANES ? vec_load_first(x, n) : vec_load(x);
+}
+
+INLINE void vec_store_up_to(REAL *y, vec v, size_t n)
+{
+    if (n < LANES) vec_store_first(y, v, n);
+    else vec_store(y, v);
+}
+
 // All lanes are lane k < LANES of v, a constant. aarch64 multiplies by a lane of a vector, so that
 // this costs nothing there where it is a factor of vec_multiply_add.
 #if VECTOR_BYTES == 16
