@@ -442,7 +442,10 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
     DO(winograd_fn, winograd_taps) DO(transpose_fn, transpose) \
     DO(winograd_lines_fn, winograd_input_lines) DO(winograd_lines_fn, winograd_taps_lines) \
-    DO(winograd_store_fn, winograd_store)
+    DO(winograd_store_fn, winograd_store) DO(tile_dft_fn, tile_forward) \
+    DO(tile_dft_fn, tile_inverse) DO(tile_clip_fn, tile_clip) DO(tile_scatter_fn, tile_scatter) \
+    DO(tile_split_fn, tile_split) DO(tile_join_fn, tile_join) DO(tile_factors_fn, tile_factors) \
+    DO(tile_scalars_fn, tile_scalars) DO(tile_gradient_fn, tile_gradient)
 #define KERNEL_SLOT(type, op) type *op;
 
 struct kernels {
@@ -452,7 +455,6 @@ struct kernels {
     convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
     cmac_partitions_fn *cmac_partitions_i16;            // likewise
     const struct fft_kernels *fft;
-    struct tile_kernels tile;
 };
 // clang-format on
 

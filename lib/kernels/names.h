@@ -7,16 +7,13 @@
 
 #include "fft_kernels.h"
 #include "kernels.h"
-#include "tile_kernels.h"
 
 #define KERNEL_PASTE(op, type, isa) k_##op##_##type##_##isa
 #define KERNEL_EXPAND(op, type, isa) KERNEL_PASTE(op, type, isa)
 #define KERNEL(op) KERNEL_EXPAND(op, TYPE, ISA)
 
 #define PROTOTYPE(type, op) type KERNEL(op);
-#define TILE_PROTOTYPE(type, op) type KERNEL(tile_##op);
 EACH_KERNEL(PROTOTYPE)
-EACH_TILE_KERNEL(TILE_PROTOTYPE)
 convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // of f32
 cmac_partitions_fn KERNEL(cmac_partitions_i16);                                            // of f32
 

@@ -5,7 +5,6 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 #define ENTRY(type, op) .op = KERNEL(op),
-#define TILE_ENTRY(type, op) .op = KERNEL(tile_##op),
 
 // clang-format off
 const struct kernels KERNEL(table) = {
@@ -17,6 +16,5 @@ const struct kernels KERNEL(table) = {
     .cmac_partitions_i16 = KERNEL(cmac_partitions_i16),
 #endif
     .fft = &KERNEL(fft),
-    .tile = {EACH_TILE_KERNEL(TILE_ENTRY)},
     EACH_KERNEL(ENTRY)
 };

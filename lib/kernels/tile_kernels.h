@@ -2,8 +2,7 @@
 // Kernels of cpu/tiles: small complex transforms in place, as many independent ones at a time as a
 // line has lanes. A line is TILE_LINE_BYTES of reals; lane l of every line belongs to transform l;
 // an element is a line of real parts and one of imaginary parts. Lines are aligned to 64 bytes.
-// Versions as in kernels.h; tests/layers/test_tiles.c compares them with the definition of the
-// transform in double.
+// tests/layers/test_tiles.c compares transforms with their definition in double.
 #ifndef PARTITA_TILE_KERNELS_H
 #define PARTITA_TILE_KERNELS_H
 
@@ -97,16 +96,5 @@ struct tile_gradient {
 // As tile_join_fn, for each pair of channels: rows[i] begins with the element pair[0], and `back`
 // elements after that is the element pair[1].
 typedef void tile_gradient_fn(const struct tile_gradient *gradient);
-
-// Slots, prototypes and tables are made from this list; the kernels are called tile_<slot>.
-// clang-format off
-#define EACH_TILE_KERNEL(DO) \
-    DO(tile_dft_fn, forward) DO(tile_dft_fn, inverse) \
-    DO(tile_clip_fn, clip) DO(tile_scatter_fn, scatter) DO(tile_split_fn, split) \
-    DO(tile_join_fn, join) DO(tile_factors_fn, factors) DO(tile_scalars_fn, scalars) \
-    DO(tile_gradient_fn, gradient)
-#define TILE_SLOT(type, op) type *op;
-struct tile_kernels { EACH_TILE_KERNEL(TILE_SLOT) };
-// clang-format on
 
 #endif

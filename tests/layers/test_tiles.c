@@ -73,11 +73,11 @@ static void forward(struct lab *b)
                 for (size_t l = 0; l < b->lanes; l++) rows[l] = row_of(b, i, l, d, h);
                 b->kernels->lanes_read(line_of(b, d, h, i), 2, rows, 1, n[2]);
             }
-            tiles_transform_row(&b->transform, b->kernels->tile.forward, line_of(b, d, h, 0));
+            tiles_transform_row(&b->transform, b->kernels->tile_forward, line_of(b, d, h, 0));
         }
     tiles_transform_columns(&b->transform, b->kernels, b->z);
     const struct tile_spectrum s[2] = {spectrum_of(b, 0), spectrum_of(b, 1)};
-    b->kernels->tile.split(&s[0], &s[1], b->z, b->transform.pair, b->transform.bins);
+    b->kernels->tile_split(&s[0], &s[1], b->z, b->transform.pair, b->transform.bins);
 }
 
 // Computes both tiles from their spectra.
@@ -85,19 +85,19 @@ static void inverse(struct lab *b)
 {
     const size_t *n = b->transform.n;
     const struct tile_spectrum s[2] = {spectrum_of(b, 0), spectrum_of(b, 1)};
-    b->kernels->tile.join(b->z, b->transform.pair, b->transform.bins, &s[0], &s[1],
+    b->kernels->tile_join(b->z, b->transform.pair, b->transform.bins, &s[0], &s[1],
                           0.5 / (double)b->samples);
     tiles_transform_columns_inverse(&b->transform, b->kernels, b->z);
     for (size_t d = 0; d < n[0]; d++)
         for (size_t h = 0; h < n[1]; h++) {
-            tiles_transform_row(&b->transform, b->kernels->tile.inverse, line_of(b, d, h, 0));
+            tiles_transform_row(&b->transform, b->kernels->tile_inverse, line_of(b, d, h, 0));
             for (int i = 0; i < 2; i++) {
                 struct tile_rows rows = {{0}, {0}, {0}};
                 for (size_t l = 0; l < b->lanes; l++) {
                     rows.row[l] = row_of(b, i, l, d, h);
                     rows.end[l] = n[2];
                 }
-                b->kernels->tile.scatter(&rows, line_of(b, d, h, i), 2, n[2],
+                b->kernels->tile_scatter(&rows, line_of(b, d, h, i), 2, n[2],
                                          &(struct conv_finish){.bias = NULL});
             }
         }
@@ -248,7 +248,7 @@ static void scalars(void **state)
         double from[REALS], to[4 * TERMS * TILE_ROWS + 1];
         fill_random(&random, f64, from, REALS);
         scalar_put(f64, to, n, 3);
-        s->kernels->tile.scalars(to, from, IM, rows, TERMS);
+        s->kernels->tile_scalars(to, from, IM, rows, TERMS);
         assert_true(scalar_get(f64, to, n) == 3);
         for (size_t i = 0; i < n; i++) {
             const size_t part = i / rows % 4, at = i / rows / 4 * rows + i % rows;
@@ -279,7 +279,7 @@ static void biased_rows(void **state)
             rows.end[l] = rows.begin[l] + random_below(&random, N + 1 - rows.begin[l]);
             for (size_t i = 0; i < N; i++) scalar_put(f64, to[l], i, 3);
         }
-        s->kernels->tile.scatter(&rows, line, 2, N,
+        s->kernels->tile_scatter(&rows, line, 2, N,
                                  &(struct conv_finish){.bias = bias, .relu = relu});
         for (size_t l = 0; l < lanes; l++)
             for (size_t i = 0; i < N; i++) {

@@ -18,12 +18,12 @@ static void make_rows_of(const struct tiles_call *call, const struct tile_gradie
     const struct tiles *p = call->p;
     const struct tile_tables *tables = &p->tables;
     const size_t rows = sums->back ? 2 : 1;
-    call->kernels->tile.gradient(sums);
+    call->kernels->tile_gradient(sums);
     for (size_t i = 0; i < ceil_div(sums->channels, 2); i++)
         for (size_t k = 0; k < rows; k++) {
             char *row = (char *)sums->rows[i] + k * p->n[2] * ELEMENT_BYTES;
             const size_t d = sums->pair[k] / tables->step[0], h = sums->pair[k] % tables->step[0];
-            tiles_transform_row(tables, call->kernels->tile.inverse, row);
+            tiles_transform_row(tables, call->kernels->tile_inverse, row);
             memcpy(kept[i] + (d * p->kept.step[0] + h / tables->step[1] * p->kept.step[1]) *
                                  ELEMENT_BYTES,
                    row, p->grid.axis[2].taps * ELEMENT_BYTES);
@@ -60,7 +60,7 @@ static void store_taps_of_pair(const struct tiles_call *call, size_t first, size
     const struct tiles *p = call->p;
     const struct tiles_array gw = tiles_array_of(call, TILES_GW);
     const size_t taps[] = {p->grid.axis[0].taps, p->grid.axis[1].taps, p->grid.axis[2].taps};
-    tile_dft_fn *inverse = call->kernels->tile.inverse;
+    tile_dft_fn *inverse = call->kernels->tile_inverse;
     for (size_t h = 0; h < p->n[1] && p->n[0] > 1; h++)
         inverse(kept + h * p->kept.step[1] * ELEMENT_BYTES, &p->tables.dft[0], p->kept.step[0],
                 taps[2], 1);

@@ -165,7 +165,7 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
         const size_t n = size_min(p->chunk, p->in - c);
         for (size_t i = 0; i < positions; i += TILE_ROWS) {
             const size_t rows = size_min(TILE_ROWS, positions - i);
-            call->kernels->tile.scalars(packed + i * 4 * n * bytes,
+            call->kernels->tile_scalars(packed + i * 4 * n * bytes,
                                         x + (i * p->in + c * rows) * bytes, p->x_scalars, rows, n);
         }
         product_run(&(struct product){

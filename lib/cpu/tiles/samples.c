@@ -181,8 +181,8 @@ static void clip_row(const struct kernels *kernels, const struct line *line,
 {
     const size_t begin = size_min(line->all.begin, n);
     const size_t end = size_max(begin, size_min(line->all.end, n));
-    kernels->tile.clip(z, 2, limits->begin, limits->end, 0, begin);
-    kernels->tile.clip(z, 2, limits->begin, limits->end, end, n);
+    kernels->tile_clip(z, 2, limits->begin, limits->end, 0, begin);
+    kernels->tile_clip(z, 2, limits->begin, limits->end, end, n);
 }
 
 // The rows of a pair, `columns` samples of each, transformed; returns the peak of its samples.
@@ -211,7 +211,7 @@ static uint64_t load_rows(struct task *task, size_t columns)
                 const uint64_t of_row = call->kernels->peak(row, columns * 2 * p->lanes);
                 peak = of_row > peak ? of_row : peak;
             }
-            tiles_transform_row(&p->tables, call->kernels->tile.forward, row);
+            tiles_transform_row(&p->tables, call->kernels->tile_forward, row);
         }
     return peak;
 }
@@ -236,7 +236,7 @@ static void load_lines(void *context, size_t index, int worker)
         const uint64_t peak = load_rows(&task, size_min(columns, p->n[2]));
         if (peak) operands_raise_peak(call->peak, peak);
         tiles_transform_columns(&p->tables, call->kernels, task.worker.z);
-        call->kernels->tile.split(&task.spectrum[0], &task.spectrum[1], task.worker.z,
+        call->kernels->tile_split(&task.spectrum[0], &task.spectrum[1], task.worker.z,
                                   p->tables.pair, p->bins);
         if (array->taps) tiles_store_factors(array, task.first + at, task.n, task.spectra);
     }
@@ -261,7 +261,7 @@ static void scatter_row(const struct task *task, size_t i, const char *z, size_t
         to.begin[l] = range[2].begin;
         to.end[l] = range[2].end;
     }
-    task->array->call->kernels->tile.scatter(&to, z, 2, n, &task->finish[i]);
+    task->array->call->kernels->tile_scatter(&to, z, 2, n, &task->finish[i]);
     for (size_t l = 0; l < p->lanes && spread; l++) {
         const size_t begin = to.begin[l], step = (size_t)line->step[2] * line->position;
         if (begin < to.end[l])
@@ -302,13 +302,13 @@ static void store_lines(void *context, size_t index, int worker)
     for (size_t at = 0; at < task.lines; at += 2) {
         open_pair(&task, at);
         for (size_t i = 0; i < task.n && !array->taps; i++) find_finish(&task, i);
-        call->kernels->tile.join(z, p->tables.pair, p->bins, &task.spectrum[0], &task.spectrum[1],
+        call->kernels->tile_join(z, p->tables.pair, p->bins, &task.spectrum[0], &task.spectrum[1],
                                  tiles_scale(p));
         tiles_transform_columns_inverse(&p->tables, call->kernels, z);
         for (size_t d = 0; d < rows[0]; d++)
             for (size_t h = 0; h < rows[1]; h++) {
                 char *row = tiles_row(p, z, d, h);
-                tiles_transform_row(&p->tables, call->kernels->tile.inverse, row);
+                tiles_transform_row(&p->tables, call->kernels->tile_inverse, row);
                 for (size_t i = 0; i < task.n && !array->taps; i++)
                     scatter_row(&task, i, row + i * TILE_LINE_BYTES, d, h);
             }

@@ -58,7 +58,7 @@ void tiles_store_factors(const struct tiles_array *taps, size_t first, size_t n,
     for (size_t bin = 0; bin < p->bins; bin++)
         for (size_t i = 0; i < blocks; i++) {
             const char *re = block[i].spectrum + bin * 4 * TILE_LINE_BYTES;
-            call->kernels->tile.factors(block[i].to + bin * block[i].bin, block[i].im, re,
+            call->kernels->tile_factors(block[i].to + bin * block[i].bin, block[i].im, re,
                                         re + TILE_LINE_BYTES, block[i].rows,
                                         p->product == TILES_GAUSS);
         }

@@ -25,13 +25,13 @@ static void transform_axis(const struct tile_tables *tables, tile_dft_fn *kernel
 void tiles_transform_columns(const struct tile_tables *tables, const struct kernels *kernels,
                              char *z)
 {
-    transform_axis(tables, kernels->tile.forward, z, 1);
-    transform_axis(tables, kernels->tile.forward, z, 0);
+    transform_axis(tables, kernels->tile_forward, z, 1);
+    transform_axis(tables, kernels->tile_forward, z, 0);
 }
 
 void tiles_transform_columns_inverse(const struct tile_tables *tables,
                                      const struct kernels *kernels, char *z)
 {
-    transform_axis(tables, kernels->tile.inverse, z, 0);
-    transform_axis(tables, kernels->tile.inverse, z, 1);
+    transform_axis(tables, kernels->tile_inverse, z, 0);
+    transform_axis(tables, kernels->tile_inverse, z, 1);
 }
