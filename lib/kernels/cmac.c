@@ -464,7 +464,11 @@ void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
                              const struct cmac_path *paths, size_t n_paths, size_t first,
                              size_t end)
 {
-    if (terms->ahead) {
+    // In 16 bits with prefetching always: these spectra come from memory.
+    if (terms->i16 && REAL_BYTES == 4) {
+        const struct cmac_call words = cmac_call_of(terms, paths, n_paths, end, true, true);
+        cmac_sum_all(y, &words, first, end);
+    } else if (terms->ahead) {
         const struct cmac_call far = cmac_call_of(terms, paths, n_paths, end, true, false);
         cmac_sum_all(y, &far, first, end);
     } else {
@@ -472,14 +476,3 @@ void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
         cmac_sum_all(y, &near, first, end);
     }
 }
-
-#if REAL_BYTES == 4
-// With prefetching always: spectra in 16 bits come from memory.
-void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
-                                 const struct cmac_path *paths, size_t n_paths, size_t first,
-                                 size_t end)
-{
-    const struct cmac_call far = cmac_call_of(terms, paths, n_paths, end, true, true);
-    cmac_sum_all(y, &far, first, end);
-}
-#endif

@@ -76,11 +76,18 @@ typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, siz
 // slot in time also follow it in memory. A kernel may read either of two that are the same.
 enum { CMAC_SUMS = 4 };
 
+// Lines of a filter in 16 bits (block floating point) have one word of 32 bits for each bin: a
+// signed mantissa m of 16 bits for the real part in the lower half, one for the imaginary part in
+// the upper half. Each stands for m * 2^16 * scale, rounded once to f32. `scale` is aligned to its
+// scalar. The sum of a bin's real and imaginary part must be finite in x and in h. Roundings are
+// relative to the product of the magnitudes of a bin of x and one of h, not to each product of
+// their parts.
+
 // One input's ring and the partitions of a filter that it is multiplied by.
 struct cmac_path {
     const void *x;           // the ring
     const void *h;           // for each line the adjacent partitions first .. first+count-1
-    const float *scale;      // h in 16 bits: of each line of h, in the order of the lines
+    const float *scale;      // i16: of each line of h, in the order of the lines
     size_t first, count;     // partitions
     size_t x_pitch, h_pitch; // from one line of the spectrum to the next, in lines; the same for
                              // all paths of a call
@@ -106,6 +113,7 @@ struct cmac_terms {
     size_t multiple;           // a distance of less than one round of the ring
     size_t sums;               // 1, 2 or 4: sum k uses the slot k after that
     bool overwrite[CMAC_SUMS]; // the sum begins with 0, not with the contents of y
+    bool i16;                  // h has 16 bits; of f32 alone
     size_t ahead;              // lines by which h is prefetched, and x by some fifty products; 0:
                                // neither
     bool x_near;               // x is in a near cache and is not prefetched
@@ -123,13 +131,6 @@ struct cmac_terms {
 typedef void cmac_partitions_fn(void *const *y, const struct cmac_terms *terms,
                                 const struct cmac_path *paths, size_t n_paths, size_t first,
                                 size_t end);
-
-// cmac_partitions_i16, of f32: the same with lines of h in 16 bits (block floating point). A line
-// has one word of 32 bits for each bin: a signed mantissa m of 16 bits for the real part in the
-// lower half, one for the imaginary part in the upper half. Each stands for m * 2^16 * scale,
-// rounded once to f32. `scale` is aligned to its scalar. The sum of a bin's real and imaginary part
-// must be finite in x and in h. Roundings are relative to the product of the magnitudes of a bin of
-// x and one of h, not to each product of their parts.
 
 // y[i] += x[i], i < n samples.
 typedef void add_fn(void *y, const void *x, size_t n);
@@ -453,7 +454,6 @@ struct kernels {
     bool f64;
     EACH_KERNEL(KERNEL_SLOT)
     convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
-    cmac_partitions_fn *cmac_partitions_i16;            // likewise
     const struct fft_kernels *fft;
 };
 // clang-format on

@@ -15,7 +15,6 @@
 #define PROTOTYPE(type, op) type KERNEL(op);
 EACH_KERNEL(PROTOTYPE)
 convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // of f32
-cmac_partitions_fn KERNEL(cmac_partitions_i16);                                            // of f32
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

@@ -13,7 +13,6 @@ const struct kernels KERNEL(table) = {
 #if REAL_BYTES == 4
     .widen = {[HALF_F16] = KERNEL(widen_f16), [HALF_BF16] = KERNEL(widen_bf16)},
     .narrow = {[HALF_F16] = KERNEL(narrow_f16), [HALF_BF16] = KERNEL(narrow_bf16)},
-    .cmac_partitions_i16 = KERNEL(cmac_partitions_i16),
 #endif
     .fft = &KERNEL(fft),
     EACH_KERNEL(ENTRY)

@@ -121,29 +121,28 @@ static const REAL *reference_filter_line(REAL *wide, const struct cmac_path *pat
 
 // A path's products to one line of sum k.
 static void reference_add_path(REAL *sum, const struct cmac_terms *terms,
-                               const struct cmac_path *path, size_t line, size_t k, bool i16)
+                               const struct cmac_path *path, size_t line, size_t k)
 {
     REAL wide[LINE_REALS];
     for (size_t p = path->first; p < path->first + path->count; p++) {
         const size_t slot = (terms->newest + terms->slots - terms->multiple * p) % terms->slots;
         const REAL *x = (const REAL *)path->x + (line * path->x_pitch + slot + k) * LINE_REALS;
-        reference_multiply_line(sum, x, reference_filter_line(wide, path, line, p, i16));
+        reference_multiply_line(sum, x, reference_filter_line(wide, path, line, p, terms->i16));
     }
 }
 
 // A line of all sums.
 static void reference_sum_line(void *const *y, const struct cmac_terms *terms,
-                               const struct cmac_path *paths, size_t n_paths, size_t line, bool i16)
+                               const struct cmac_path *paths, size_t n_paths, size_t line)
 {
     for (size_t k = 0; k < terms->sums; k++) {
         REAL *sum = (REAL *)y[k] + line * LINE_REALS;
         if (terms->overwrite[k]) memset(sum, 0, SPECTRUM_LINE_BYTES);
-        for (size_t i = 0; i < n_paths; i++)
-            reference_add_path(sum, terms, &paths[i], line, k, i16);
+        for (size_t i = 0; i < n_paths; i++) reference_add_path(sum, terms, &paths[i], line, k);
         const struct cmac_more *more = terms->more;
         for (; more < terms->more + terms->n_more; more++)
             for (size_t i = 0; i < more->n_paths && k < more->sums; i++)
-                reference_add_path(sum, terms, &more->paths[i], line, k, i16);
+                reference_add_path(sum, terms, &more->paths[i], line, k);
     }
 }
 
@@ -152,18 +151,8 @@ void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
                              size_t end)
 {
     for (size_t line = first; line < end; line++)
-        reference_sum_line(y, terms, paths, n_paths, line, false);
+        reference_sum_line(y, terms, paths, n_paths, line);
 }
-
-#if REAL_BYTES == 4
-void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
-                                 const struct cmac_path *paths, size_t n_paths, size_t first,
-                                 size_t end)
-{
-    for (size_t line = first; line < end; line++)
-        reference_sum_line(y, terms, paths, n_paths, line, true);
-}
-#endif
 
 void KERNEL(conv)(const struct conv_operands *operands, struct conv_prefetch *prefetch)
 {

@@ -23,7 +23,6 @@ struct paths_data {
     size_t n_own;                         // lines of the call; the others are those of `more`
     struct cmac_more more[CMAC_SUMS - 2]; // with 2 sums, and with 1
     size_t products;                      // of all paths
-    bool i16;                             // h is given in words and scales
     struct {
         size_t first, count;
         size_t sums; // the products are added to
@@ -120,7 +119,7 @@ static void path_fill(struct paths_data *d, size_t i, struct random *random, boo
 {
     for (size_t tile = d->first; tile < d->end; tile++) {
         for (size_t p = 0; p < d->line[i].count; p++) {
-            if (d->i16)
+            if (d->terms.i16)
                 words_fill(random, row_tile(&d->line[i].words, tile, p),
                            row_tile(&d->line[i].scales, tile, p), row_tile(&d->line[i].h, tile, p),
                            factor);
@@ -148,10 +147,10 @@ static struct paths_data paths_make(struct random *random, bool f64, bool tame, 
                   .sums = (size_t)1 << random_below(random, 3),
                   .ahead = random_below(random, 2) * 40,
                   .x_near = random_below(random, 2),
+                  .i16 = i16,
                   .next = random_below(random, 2) ? &next : NULL},
         .first = random_below(random, MAX_TILES),
         .n_lines = random_below(random, MAX_PATHS + 1),
-        .i16 = i16,
     };
     d.end = d.first + random_below(random, MAX_TILES + 1 - d.first);
     d.n_own = d.terms.sums > 1 ? random_below(random, d.n_lines + 1) : d.n_lines;
@@ -199,7 +198,7 @@ static void paths_put(struct paths_data *d, struct cmac_path *lines, enum edge e
     for (size_t i = 0; i < d->n_lines; i++)
         lines[i] = (struct cmac_path){
             .x = rows_put(&d->line[i].x, edge),
-            .h = rows_put(d->i16 ? &d->line[i].words : &d->line[i].h, edge),
+            .h = rows_put(d->terms.i16 ? &d->line[i].words : &d->line[i].h, edge),
             .scale = rows_put(&d->line[i].scales, edge),
             .first = d->line[i].first,
             .count = d->line[i].count,
@@ -231,7 +230,7 @@ static struct sum paths_sum(bool f64, const struct paths_data *d, size_t k, size
             sum_product(&sum, xr, imaginary ? hm : hr);
             sum_product(&sum, imaginary ? xm : -xm, imaginary ? hr : hm);
             // hr (xr + xm) and (hr + hm) xm, or (hm - hr) xr, in place of these two.
-            if (d->i16) sum.magnitude += 2 * fabs(hr * (imaginary ? xr : xm));
+            if (d->terms.i16) sum.magnitude += 2 * fabs(hr * (imaginary ? xr : xm));
         }
     return sum;
 }
@@ -244,7 +243,7 @@ static void paths_compare(bool f64, const struct paths_data *d, size_t k, const 
     for (size_t i = 0; i < (d->end - d->first) * reals; i++) {
         const struct sum sum = paths_sum(f64, d, k, d->first + i / reals, i % reals);
         const double actual = scalar_get(f64, y, i);
-        if (!agrees(&sum, f64, actual, d->products + 1 + d->i16) ||
+        if (!agrees(&sum, f64, actual, d->products + 1 + d->terms.i16) ||
             (!d->products && actual != sum_value(&sum)))
             fail_msg(
                 "%zu lines, %zu products, sum %zu of %zu, tile %zu, real %zu: %.17g, not %.17g",
@@ -256,11 +255,6 @@ static void paths_compare(bool f64, const struct paths_data *d, size_t k, const 
 static void *tile_back(void *y, size_t tiles)
 {
     return (void *)((uintptr_t)y - tiles * SPECTRUM_LINE_BYTES);
-}
-
-static cmac_partitions_fn *paths_kernel(const struct kernels *kernels, bool i16)
-{
-    return i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
 }
 
 // y has only the tiles to be written, between inaccessible pages.
@@ -278,7 +272,7 @@ static void paths_check(const struct kernels *kernels, struct random *random, bo
             shifted[k] = tile_back(y[k], d.first);
         }
         paths_put(&d, lines, edge);
-        paths_kernel(kernels, i16)(shifted, &d.terms, lines, d.n_own, d.first, d.end);
+        kernels->cmac_partitions(shifted, &d.terms, lines, d.n_own, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             paths_compare(kernels->f64, &d, k, y[k]);
             fence_check(&fy[k], bytes, edge);
@@ -294,7 +288,6 @@ static void test_paths(void **state)
 {
     const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
-    assert_true(s->kernels->f64 == !s->kernels->cmac_partitions_i16);
     for (int round = 0; round < 600; round++) {
         const bool i16 = round % 2 && !s->kernels->f64;
         paths_check(s->kernels, &random, i16 || round % 3, i16);
@@ -308,7 +301,7 @@ static void test_paths_splits(void **state)
     struct random random = random_start(s->name);
     for (int round = 0; round < 400; round++) {
         const bool i16 = round % 2 && !s->kernels->f64;
-        cmac_partitions_fn *const kernel = paths_kernel(s->kernels, i16);
+        cmac_partitions_fn *const kernel = s->kernels->cmac_partitions;
         struct paths_data d = paths_make(&random, s->kernels->f64, true, i16);
         struct cmac_path lines[MAX_PATHS], later[MAX_PATHS];
         const size_t bytes = (d.end - d.first) * SPECTRUM_LINE_BYTES;

@@ -41,7 +41,7 @@ static void find_ranges(const struct build *build, const struct partition_segmen
     }
 }
 
-// Rounds a line of a spectrum to 16 bits, as cmac_partitions_i16 reads it, and returns its scale. A
+// Rounds a line of a spectrum to 16 bits, as cmac_partitions reads it, and returns its scale. A
 // line with values that are not finite has the scale NaN. The smallest scale is a normal number.
 static float round_line(const struct kernels *kernels, uint32_t *words, const float *line)
 {

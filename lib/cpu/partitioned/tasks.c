@@ -133,6 +133,7 @@ void tasks_plan(const struct partition_segment *segment, struct segment_work *wo
         sums->terms.sums = sums->sums[0].blocks;
         sums->terms.slots = partition_slots(segment);
         sums->terms.multiple = segment->multiple;
+        sums->terms.i16 = segment->i16;
         sums->terms.ahead = segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0;
     }
     for (size_t index = 0; index < segment->batch; index++)
@@ -239,11 +240,9 @@ static void add_line_products(const struct task *at, size_t which, size_t out,
                                active->section[sum->section].n_paths[out], sum->blocks};
     }
     const enum partition_section section = products->sums[0].section;
-    const struct kernels *kernels = at->stream->plan->kernels;
-    cmac_partitions_fn *multiply =
-        at->segment->i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
-    multiply(y, terms, active->section[section].paths + first,
-             active->section[section].n_paths[out], lines.first, lines.end);
+    at->stream->plan->kernels->cmac_partitions(y, terms, active->section[section].paths + first,
+                                               active->section[section].n_paths[out], lines.first,
+                                               lines.end);
 }
 
 // When all inputs of an output fall silent in mid-batch, some shares hold final sums and others are
