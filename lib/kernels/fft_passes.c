@@ -151,12 +151,19 @@ static void fft_pass(void *data, const struct fft_node *node, size_t nodes, bool
     else fft_nodes(data, node, nodes, SPLIT);
 }
 
-// The twist of vector q of a leaf. `common` holds for all leaves, or is NULL.
-INLINE struct cvec fft_twist(const REAL *twists, size_t q, const struct cvec *common)
+// The twist of vector q of a leaf. grouped: times the factor that all leaves have in common.
+INLINE struct cvec fft_twist(const REAL *twists, size_t q, struct cvec common, bool grouped)
 {
     const struct cvec twist = {vec_load(twists + 2 * q * LANES),
                                vec_load(twists + (2 * q + 1) * LANES)};
-    return common ? cvec_mul(twist, common->re, common->im) : twist;
+    return grouped ? cvec_mul(twist, common.re, common.im) : twist;
+}
+
+INLINE struct cvec fft_common(const struct fft_leaves *leaves, bool grouped)
+{
+    const REAL *common = leaves->common;
+    if (!grouped) return (struct cvec){{0}, {0}};
+    return (struct cvec){vec_load(common), vec_load(common + LANES)};
 }
 
 // Results that lie far apart are in no cache: the lines of those to come are prefetched.
@@ -171,9 +178,10 @@ INLINE void fft_prefetch_results(const REAL *to, size_t stride)
 }
 
 INLINE void fft_split_leaves(REAL *to, size_t stride, const REAL *data,
-                             const struct fft_leaves *leaves, const struct cvec *common)
+                             const struct fft_leaves *leaves, bool grouped)
 {
     const REAL *factors = leaves->factors, *twists = leaves->twists;
+    const struct cvec common = fft_common(leaves, grouped);
     for (size_t i = 0; i < leaves->count;
          i++, to += LEAF_LINES * stride, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
         if (to != data) fft_prefetch_results(to, stride);
@@ -184,7 +192,7 @@ INLINE void fft_split_leaves(REAL *to, size_t stride, const REAL *data,
         butterfly4(v, false);
         UNROLL
         for (size_t q = 0; q < 4; q++) {
-            const struct cvec w = fft_twist(twists, q, common);
+            const struct cvec w = fft_twist(twists, q, common, grouped);
             v[q] = cvec_mul(v[q], w.re, w.im);
         }
         fft_lanes_forward(v);
@@ -194,9 +202,10 @@ INLINE void fft_split_leaves(REAL *to, size_t stride, const REAL *data,
     }
 }
 
-INLINE void fft_merge_leaves(REAL *data, const struct fft_leaves *leaves, const struct cvec *common)
+INLINE void fft_merge_leaves(REAL *data, const struct fft_leaves *leaves, bool grouped)
 {
     const REAL *factors = leaves->factors, *twists = leaves->twists;
+    const struct cvec common = fft_common(leaves, grouped);
     for (size_t i = 0; i < leaves->count;
          i++, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
         struct cvec v[4];
@@ -205,7 +214,7 @@ INLINE void fft_merge_leaves(REAL *data, const struct fft_leaves *leaves, const 
         fft_lanes_inverse(v);
         UNROLL
         for (size_t q = 0; q < 4; q++) {
-            const struct cvec w = fft_twist(twists, q, common);
+            const struct cvec w = fft_twist(twists, q, common, grouped);
             v[q] = cvec_mul(v[q], w.re, -w.im);
         }
         butterfly4(v, true);
@@ -217,24 +226,14 @@ INLINE void fft_merge_leaves(REAL *data, const struct fft_leaves *leaves, const 
 
 static void fft_leaves(void *to, size_t stride, const void *data, const struct fft_leaves *leaves)
 {
-    if (leaves->common) {
-        const REAL *common = leaves->common;
-        const struct cvec shared = {vec_load(common), vec_load(common + LANES)};
-        fft_split_leaves(to, stride / sizeof(REAL), data, leaves, &shared);
-    } else {
-        fft_split_leaves(to, stride / sizeof(REAL), data, leaves, NULL);
-    }
+    if (leaves->common) fft_split_leaves(to, stride / sizeof(REAL), data, leaves, true);
+    else fft_split_leaves(to, stride / sizeof(REAL), data, leaves, false);
 }
 
 static void fft_leaves_inverse(void *data, const struct fft_leaves *leaves)
 {
-    if (leaves->common) {
-        const REAL *common = leaves->common;
-        const struct cvec shared = {vec_load(common), vec_load(common + LANES)};
-        fft_merge_leaves(data, leaves, &shared);
-    } else {
-        fft_merge_leaves(data, leaves, NULL);
-    }
+    if (leaves->common) fft_merge_leaves(data, leaves, true);
+    else fft_merge_leaves(data, leaves, false);
 }
 
 const struct fft_kernels KERNEL(fft) = {

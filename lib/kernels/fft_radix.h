@@ -189,14 +189,17 @@ INLINE void butterfly(struct cvec *v, int radix, bool inverse)
     else butterfly_small(v, radix, inverse);
 }
 
-// Multiplies v[1..] by a node's factors, conjugated if inverse.
+// Element p > 0 of a node times its factor, conjugated if inverse.
+INLINE struct cvec cvec_apply_factor(struct cvec v, int p, const REAL *factors, bool inverse)
+{
+    const vec wr = vec_broadcast(factors[2 * p - 2]), wi = vec_broadcast(factors[2 * p - 1]);
+    return cvec_mul(v, wr, inverse ? -wi : wi);
+}
+
 INLINE void butterfly_apply_factors(struct cvec *v, int radix, const REAL *factors, bool inverse)
 {
     UNROLL
-    for (int p = 1; p < radix; p++) {
-        const vec wr = vec_broadcast(factors[2 * p - 2]), wi = vec_broadcast(factors[2 * p - 1]);
-        v[p] = cvec_mul(v[p], wr, inverse ? -wi : wi);
-    }
+    for (int p = 1; p < radix; p++) v[p] = cvec_apply_factor(v[p], p, factors, inverse);
 }
 
 #endif

@@ -22,25 +22,18 @@ struct lanes_node {
     bool multiply, inverse;
 };
 
-INLINE struct cvec lanes_factor(const struct lanes_node *node, int k, struct cvec v)
-{
-    if (!node->multiply || k == 0) return v;
-    const vec re = vec_broadcast(node->factors[2 * k - 2]),
-              im = vec_broadcast(node->factors[2 * k - 1]);
-    return cvec_mul(v, re, node->inverse ? -im : im);
-}
-
 INLINE struct cvec lanes_take(const struct lanes_node *node, int k)
 {
     const REAL *at = node->from + (size_t)k * node->from_step;
     const struct cvec v = {vec_load(at), vec_load(at + node->from_im)};
-    return node->inverse ? v : lanes_factor(node, k, v);
+    if (node->inverse || !node->multiply || k == 0) return v;
+    return cvec_apply_factor(v, k, node->factors, false);
 }
 
 INLINE void lanes_put(const struct lanes_node *node, int k, struct cvec v)
 {
     REAL *at = node->to + (size_t)k * node->to_step;
-    if (node->inverse) v = lanes_factor(node, k, v);
+    if (node->inverse && node->multiply && k > 0) v = cvec_apply_factor(v, k, node->factors, true);
     vec_store(at, v.re);
     vec_store(at + node->to_im, v.im);
 }

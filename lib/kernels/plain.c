@@ -114,34 +114,31 @@ INLINE void store_apart(REAL *y, const REAL *sum, size_t n, bool add)
     }
 }
 
-void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n,
+// Inlined once for each kind of sums: `add` and `each` are constants.
+INLINE void store_finished(REAL *y, size_t step, const REAL *sum, size_t n,
+                           struct conv_finish finish)
+{
+    const REAL *bias = finish.bias;
+    const REAL same = bias && !finish.each ? *bias : 0, min = finish.relu ? 0 : -(REAL)INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        const REAL whole = finish.add ? y[i * step] + sum[i] : sum[i];
+        const REAL v = whole + (finish.each ? bias[i] : same);
+        y[i * step] = v < min ? min : v;
+    }
+}
+
+void KERNEL(conv_store)(void *y, size_t y_step, const void *sum, size_t n,
                         const struct conv_finish *finish)
 {
-    REAL *y = y_;
-    const REAL *sum = sum_;
-    const REAL bias = finish->bias ? *(const REAL *)finish->bias : 0;
-    const REAL min = finish->relu ? 0 : -(REAL)INFINITY;
-    if (finish->each)
-        for (size_t i = 0; i < n; i++) {
-            const REAL v = sum[i] + ((const REAL *)finish->bias)[i];
-            y[i] = v < min ? min : v;
-        }
-    else if (y_step == 1 && finish->add)
-        for (size_t i = 0; i < n; i++) {
-            const REAL v = y[i] + sum[i] + bias;
-            y[i] = v < min ? min : v;
-        }
-    else if (y_step == 1)
-        for (size_t i = 0; i < n; i++) {
-            const REAL v = sum[i] + bias;
-            y[i] = v < min ? min : v;
-        }
+    struct conv_finish add = *finish, store = *finish, each = *finish;
+    add.add = each.each = true;
+    add.each = store.add = store.each = each.add = false;
+    if (finish->each) store_finished(y, 1, sum, n, each);
     else if (y_step == 2 && !finish->bias && !finish->relu) store_apart(y, sum, n, finish->add);
-    else
-        for (size_t i = 0; i < n; i++) {
-            const REAL v = (finish->add ? y[i * y_step] : 0) + sum[i] + bias;
-            y[i * y_step] = v < min ? min : v;
-        }
+    else if (y_step == 1 && finish->add) store_finished(y, 1, sum, n, add);
+    else if (y_step == 1) store_finished(y, 1, sum, n, store);
+    else if (finish->add) store_finished(y, y_step, sum, n, add);
+    else store_finished(y, y_step, sum, n, store);
 }
 
 double KERNEL(sum)(const void *x_, size_t n)

@@ -84,10 +84,7 @@ INLINE void plane_add_column(vec *sum, struct plane_column *column, struct plane
 // The lanes of a vector at `at` that are inside a row of so many samples.
 INLINE vec_mask plane_lanes(ptrdiff_t at, size_t size)
 {
-    const ptrdiff_t begin = at < 0 ? -at : 0, end = (ptrdiff_t)size - at;
-    const ptrdiff_t last = end > (ptrdiff_t)LANES ? (ptrdiff_t)LANES : end;
-    if (begin >= last) return vec_lanes(0, 0);
-    return vec_lanes((size_t)begin, (size_t)last);
+    return vec_lanes(vec_lane(-at), vec_lane((ptrdiff_t)size - at));
 }
 
 // The rest of a plane that is prefetched, and the bytes of it that each tile prefetches.

@@ -107,6 +107,13 @@ INLINE vec vec_broadcast(REAL s)
 
 #include "intrinsics.h"
 
+// The nearest number of lanes.
+INLINE size_t vec_lane(ptrdiff_t k)
+{
+    if (k < 0) return 0;
+    return k < LANES ? (size_t)k : LANES;
+}
+
 // At most LANES reals are read or written: the first n, or all of a vector.
 INLINE vec vec_load_up_to(const REAL *x, size_t n)
 {

@@ -169,17 +169,11 @@ struct winograd_samples {
     bool whole;
 };
 
-INLINE size_t winograd_lane(ptrdiff_t sample)
-{
-    if (sample < 0) return 0;
-    return sample < LANES ? (size_t)sample : LANES;
-}
-
 INLINE vec winograd_load(const struct winograd_samples *row, size_t at)
 {
     if (row->whole) return vec_load(row->x + at);
-    const size_t first = winograd_lane(row->first - (ptrdiff_t)at);
-    const size_t last = winograd_lane(row->last - (ptrdiff_t)at);
+    const size_t first = vec_lane(row->first - (ptrdiff_t)at);
+    const size_t last = vec_lane(row->last - (ptrdiff_t)at);
     return vec_load_masked(row->x + at, vec_lanes(first, last));
 }
 
@@ -264,7 +258,7 @@ INLINE void winograd_put(const struct winograd_output *out, vec v, size_t at, si
         vec_store(out->y + to, v);
         return;
     }
-    const size_t begin = winograd_lane(-to), end = winograd_lane((ptrdiff_t)last - (ptrdiff_t)at);
+    const size_t begin = vec_lane(-to), end = vec_lane((ptrdiff_t)last - (ptrdiff_t)at);
     if (begin < end) vec_store_range(out->y + to, v, begin, end);
 }
 
