@@ -152,15 +152,15 @@ void tile_tables_factors(struct lanes_dft *dft, double phase, bool f64, struct a
         if (p == 0 && phase == 0) continue;
         void *table = arena_take(arena, nodes * n * 2 * (f64 ? sizeof(double) : sizeof(float)));
         dft->factors[p] = table;
-        for (size_t f = 0; table && f < nodes; f++) // the node of frequencies f + phase
+        for (size_t f = 0; table && f < nodes; f++) { // the node of frequencies f + phase
+            const size_t at = frequency_index(dft, p, f) * n;
             for (size_t k = 0; k < n; k++) {
-                const size_t at = frequency_index(dft, p, f) * n + k;
-                const double revolutions =
-                    fmod((double)(k + 1) * ((double)f + phase), (double)length);
-                const double angle = -2 * M_PI * revolutions / (double)length;
-                scalar_put(f64, table, 2 * at, cos(angle));
-                scalar_put(f64, table, 2 * at + 1, sin(angle));
+                const double product = (double)(k + 1) * ((double)f + phase);
+                const double angle = -2 * M_PI * fmod(product, (double)length) / (double)length;
+                scalar_put(f64, table, 2 * (at + k), cos(angle));
+                scalar_put(f64, table, 2 * (at + k) + 1, sin(angle));
             }
+        }
     }
 }
 
