@@ -102,12 +102,9 @@ INLINE void lanes_pass(const struct lanes_pass *pass, int radix, bool inverse)
 }
 
 // Makes the radix a constant.
-INLINE void lanes_run_pass(const struct lanes_pass *pass, int radix, bool inverse)
-{
+INLINE void lanes_run_pass(const struct lanes_pass *pass, int radix, bool inverse){
 #define LANES_PASS(radix) lanes_pass(pass, radix, inverse)
-    if (radix == 7) LANES_PASS(7);
-    else WITH_CONSTANT8(radix, LANES_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
-}
+    WITH_CONSTANT9(radix, LANES_PASS, 2, 3, 4, 5, 6, 7, 8, 10, 12)}
 
 // The first passes of a transform, of rows with distances in reals.
 INLINE void lanes_forward(struct lanes_row to, struct lanes_row from, const struct lanes_dft *dft,
@@ -248,8 +245,7 @@ void KERNEL(lanes_filter)(const struct lanes_row *y, const struct lanes_row *x, 
         lanes_forward(between, pass.from, dft, last);
 #define LANES_FILTER_PASS(radix)                                                                   \
     lanes_filter_pass(&pass, between, lanes_contiguous(h, first), radix)
-        if (dft->radix[last] == 7) LANES_FILTER_PASS(7);
-        else WITH_CONSTANT8(dft->radix[last], LANES_FILTER_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
+        WITH_CONSTANT9(dft->radix[last], LANES_FILTER_PASS, 2, 3, 4, 5, 6, 7, 8, 10, 12)
         lanes_inverse(to, between, dft, last, dft->radix[last]);
     }
 }

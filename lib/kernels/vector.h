@@ -34,13 +34,13 @@
     CONSTANT_CASE(a, DO) CONSTANT_CASE(b, DO) CONSTANT_CASE(c, DO) CONSTANT_CASE(d, DO)
 #define WITH_CONSTANT4(n, DO, a, b, c, d) \
     switch (n) { CONSTANT_CASE(a, DO) CONSTANT_CASE(b, DO) CONSTANT_CASE(c, DO) default: DO(d); }
-#define WITH_CONSTANT5(n, DO, a, b, c, d, e) \
-    switch (n) { CONSTANT_CASES4(DO, a, b, c, d) default: DO(e); }
 #define WITH_CONSTANT6(n, DO, a, b, c, d, e, f) \
     switch (n) { CONSTANT_CASES4(DO, a, b, c, d) CONSTANT_CASE(e, DO) default: DO(f); }
 #define WITH_CONSTANT8(n, DO, a, b, c, d, e, f, g, h) \
     switch (n) { CONSTANT_CASES4(DO, a, b, c, d) CONSTANT_CASE(e, DO) CONSTANT_CASE(f, DO) \
                  CONSTANT_CASE(g, DO) default: DO(h); }
+#define WITH_CONSTANT9(n, DO, a, b, c, d, e, f, g, h, i) \
+    switch (n) { CONSTANT_CASES4(DO, a, b, c, d) CONSTANT_CASES4(DO, e, f, g, h) default: DO(i); }
 // clang-format on
 
 typedef REAL vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
