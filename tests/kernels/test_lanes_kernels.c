@@ -8,7 +8,7 @@
 
 enum { MAX_LANES = CONV_BLOCK_BYTES / 4, MAX_SPANS = 9, MAX_N = 60 };
 
-// One lane ends at the end of a page, its neighbour has no plane.
+// One lane ends at the end of a page; its neighbour may have no plane.
 static void test_read(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -18,22 +18,23 @@ static void test_read(void **state)
         for (size_t step = 1; step <= 3; step++) {
             const size_t lanes = lanes_of(f64), size = n ? (n - 1) * step + 1 : 0,
                          fenced = random_below(&random, lanes);
-            const size_t bytes = size * scalar_size(f64);
+            const size_t bytes = size * scalar_size(f64), apart = 1 + random_below(&random, 2);
+            const size_t without = random_below(&random, 2) ? (fenced + 1) % lanes : lanes;
             struct fence fence = fence_open(bytes);
-            void *x[MAX_LANES] = {0}, *y = blocks(&random, f64, n);
+            void *x[MAX_LANES] = {0}, *y = blocks(&random, f64, n * apart);
             const void *from[MAX_LANES];
             for (size_t l = 0; l < lanes; l++) {
                 x[l] = guarded_alloc(bytes, scalar_size(f64));
                 fill_random(&random, f64, x[l], size);
-                from[l] = l == fenced                 ? fence_put(&fence, x[l], bytes, EDGE_END)
-                          : l == (fenced + 1) % lanes ? NULL
-                                                      : x[l];
+                from[l] = l == without ? NULL : x[l];
+                if (l == fenced) from[l] = fence_put(&fence, x[l], bytes, EDGE_END);
             }
             if (n) scalar_put(f64, x[(fenced + 2) % lanes], 0, extreme_value(&random, f64, false));
-            s->kernels->lanes_read(y, 1, from, step, n);
+            s->kernels->lanes_read(y, apart, from, step, n);
             for (size_t i = 0; i < n * lanes; i++) {
                 const size_t l = i % lanes;
-                assert_same(f64, y, i, from[l] ? scalar_get(f64, x[l], i / lanes * step) : 0);
+                assert_same(f64, y, i / lanes * apart * lanes + l,
+                            from[l] ? scalar_get(f64, x[l], i / lanes * step) : 0);
             }
             for (size_t l = 0; l < lanes; l++) guarded_free(x[l]);
             guarded_free(y);
