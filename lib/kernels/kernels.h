@@ -427,24 +427,28 @@ typedef void transpose_fn(void *y, size_t y_stride, const void *x, size_t x_stri
 
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
-// The slots whose kernels are called like them, from which slots, prototypes and tables are made.
+// The slots whose kernels are called like them, file by file; slots, prototypes and tables are made
+// from this list.
 // clang-format off
 #define EACH_KERNEL(DO) \
-    DO(fir_fn, fir) DO(resample_fn, resample) DO(cmac_fn, cmac) \
-    DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(keep_fn, keep) \
-    DO(blend_fn, blend) DO(add_fn, add) DO(scale_fn, scale) DO(split_fn, split) \
-    DO(join_fn, join) DO(conv_fn, conv) DO(conv_weight_fn, conv_weight) \
+    /* fir.c, resample.c */ DO(fir_fn, fir) DO(resample_fn, resample) \
+    /* cmac.c */ DO(cmac_fn, cmac) DO(cmac_partitions_fn, cmac_partitions) \
+    /* plain.c */ DO(peak_fn, peak) DO(keep_fn, keep) DO(blend_fn, blend) DO(add_fn, add) \
+    DO(scale_fn, scale) DO(sum_fn, sum) DO(split_fn, split) DO(join_fn, join) \
     DO(conv_rows_fn, conv_rows) DO(conv_store_fn, conv_store) \
-    DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
-    DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) \
-    DO(plane_weight_fn, plane_weight) DO(channels_conv_fn, channels_conv) \
-    DO(lanes_dft_fn, lanes_dft) DO(lanes_dft_fn, lanes_dft_inverse) \
-    DO(lanes_filter_fn, lanes_filter) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
-    DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
-    DO(winograd_fn, winograd_taps) DO(transpose_fn, transpose) \
-    DO(winograd_lines_fn, winograd_input_lines) DO(winograd_lines_fn, winograd_taps_lines) \
-    DO(winograd_store_fn, winograd_store) DO(tile_dft_fn, tile_forward) \
-    DO(tile_dft_fn, tile_inverse) DO(tile_clip_fn, tile_clip) DO(tile_scatter_fn, tile_scatter) \
+    /* conv.c, transpose.c */ DO(conv_fn, conv) DO(conv_weight_fn, conv_weight) \
+    DO(transpose_fn, transpose) \
+    /* winograd.c */ DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
+    DO(winograd_fn, winograd_taps) DO(winograd_lines_fn, winograd_input_lines) \
+    DO(winograd_lines_fn, winograd_taps_lines) DO(winograd_store_fn, winograd_store) \
+    /* lanes.c */ DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) \
+    DO(lanes_conv_fn, lanes_conv) DO(lanes_weight_fn, lanes_weight) \
+    DO(channels_conv_fn, channels_conv) \
+    /* plane.c */ DO(plane_conv_fn, plane_conv) DO(plane_weight_fn, plane_weight) \
+    /* lanes_dft.c */ DO(lanes_dft_fn, lanes_dft) DO(lanes_dft_fn, lanes_dft_inverse) \
+    DO(lanes_filter_fn, lanes_filter) DO(lanes_product_fn, lanes_product) \
+    DO(tile_dft_fn, tile_forward) DO(tile_dft_fn, tile_inverse) \
+    /* tile_lines.c */ DO(tile_clip_fn, tile_clip) DO(tile_scatter_fn, tile_scatter) \
     DO(tile_split_fn, tile_split) DO(tile_join_fn, tile_join) DO(tile_factors_fn, tile_factors) \
     DO(tile_scalars_fn, tile_scalars) DO(tile_gradient_fn, tile_gradient)
 #define KERNEL_SLOT(type, op) type *op;
