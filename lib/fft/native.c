@@ -144,6 +144,7 @@ static void run_steps(const struct native_job *job, const struct subtree *at,
                       struct fft_steps steps)
 {
     const struct native *native = job->native;
+    assert(steps.first <= steps.end && steps.end <= native->steps[at->pass]);
     if (steps.first == steps.end) return;
     if (is_all(native, at, steps)) {
         run_nodes(job, at, 1);
@@ -164,6 +165,7 @@ static void run_steps(const struct native_job *job, const struct subtree *at,
 
 static enum fft_samples samples_of(const struct fft *fft, bool half)
 {
+    assert(!half || fft->halves);
     if (half) return FFT_REAL_HALF;
     return fft->complex ? FFT_COMPLEX : FFT_REAL;
 }

@@ -158,8 +158,8 @@ inline __device__ void cuda_tile_pass(complex_of<T> *z, const cuda_dft &plan, co
         const int block = within.quotient(offset);
         const int at = i * set.inner_step + outer * of_outer + tile * of_tile + offset * of_offset +
                        block * of_block;
-        cuda_tile_butterfly<RADIX, INVERSE>(z + at, step, w,
-                                            plan.factors[p] + block * (RADIX - 1), block > 0);
+        cuda_tile_butterfly<RADIX, INVERSE>(z + at, step, w, plan.factors[p] + block * (RADIX - 1),
+                                            block > 0);
     }
 }
 
