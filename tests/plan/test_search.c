@@ -286,6 +286,8 @@ static bool tried_for_layers; // an engine for layers
 enum partita_status __real_filter_create(const struct partita_plan *plan, const void *taps,
                                          void *workspace, struct partita_filter **ret_filter);
 enum partita_status __wrap_filter_create(const struct partita_plan *plan, const void *taps,
+                                         void *workspace, struct partita_filter **ret_filter);
+enum partita_status __wrap_filter_create(const struct partita_plan *plan, const void *taps,
                                          void *workspace, struct partita_filter **ret_filter)
 {
     // Planning makes a filter only to time an engine.
