@@ -20,7 +20,7 @@ static void run_alone(void *context, size_t round, int worker)
 {
     const struct rounds *rounds = context;
     for (size_t step = 0; step < rounds->steps; step++)
-        for (int stage = 0; stage < ROUND_STAGES; stage++) {
+        for (unsigned stage = 0; stage < ROUND_STAGES; stage++) {
             const size_t n = rounds->tasks(rounds->call, round, step, stage);
             for (size_t task = 0; task < n; task++)
                 rounds->run[stage](rounds->call, round, step, task, worker);
@@ -34,7 +34,7 @@ void rounds_run(const struct rounds *rounds)
         return;
     }
     for (size_t i = 0; i < rounds->rounds * rounds->steps; i++)
-        for (int stage = 0; stage < ROUND_STAGES; stage++) {
+        for (unsigned stage = 0; stage < ROUND_STAGES; stage++) {
             struct shared_stage at = {rounds, i / rounds->steps, i % rounds->steps, stage};
             thread_loop(rounds->threads, rounds->tasks(rounds->call, at.round, at.step, at.stage),
                         run_shared, &at);

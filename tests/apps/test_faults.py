@@ -462,7 +462,7 @@ class Arguments(Faults):
     def test_engines_and_devices(self):
         self.write("in.wav", noise_wav(5))
         self.usage("convolve", "--engine", "cpu/magic", "ir.txt", "in.wav", "out.wav",
-                   says="--engine cpu/magic: no such engine; choose one of cpu/direct, cpu/gemm, cpu/winograd, cpu/tiles")
+                   says="--engine cpu/magic: no such engine; choose one of cpu/gemm, cpu/direct, cpu/winograd, cpu/tiles")
         self.usage("convolve", "--engine", "x" * 500, "ir.txt", "in.wav", "out.wav")
         self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav", says='--device "abacus": no such')
         self.usage("convolve", "--engine", "cuda/direct", "ir.txt", "in.wav", "out.wav", says="needs --device cuda")

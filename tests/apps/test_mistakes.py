@@ -33,7 +33,7 @@ MISTAKES = [
      "i8, i16, i24, i32, u8, u16, u24, u32, cf32, cf64, ci8, ci16, ci24, ci32, cu8, cu16, cu24, cu32, and with be at the end big "
      "endian ones"),
     ("convolve -e partitoned ir.wav in.wav o.wav", 2, "--engine partitoned: no such engine (did you mean cpu/partitioned?); "
-     "choose one of cpu/direct, cpu/gemm, cpu/winograd, cpu/tiles, cpu/depthwise, cpu/overlap-save, cpu/overlap-add, "
+     "choose one of cpu/gemm, cpu/direct, cpu/winograd, cpu/tiles, cpu/depthwise, cpu/overlap-save, cpu/overlap-add, "
      "cpu/partitioned, cpu/blocks"),
     ("convolve -d gpu ir.wav in.wav o.wav", 1,
      '--device "gpu": no such device; there are "cpu", "cuda" and "cuda:N"'),

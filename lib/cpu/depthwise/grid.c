@@ -15,7 +15,9 @@ enum {
 
 struct inside grid_window(const struct conv_axis *axis, size_t at, size_t length)
 {
-    return samples_inside(axis->size, axis->low + (ptrdiff_t)at, 1, length + axis->reach);
+    const struct inside ret =
+        samples_inside(axis->size, axis->low + (ptrdiff_t)at, 1, length + axis->reach);
+    return ret.count ? ret : (struct inside){0};
 }
 
 // The shortest transform of a single tile. Results that are needed lie in [0, count), or of the

@@ -39,7 +39,7 @@ struct work depthwise_grid_work(const struct request *request, const struct dept
 // The factors of both axes' transforms.
 void depthwise_grid_factors(struct depthwise_grid *grid, bool f64, struct arena *arena);
 
-// The range of samples of a window of `length` outputs from output `at` on that exist in x.
+// The range of samples of a window of `length` outputs from output `at` on that exist in x, or {0}.
 struct inside grid_window(const struct conv_axis *axis, size_t at, size_t length);
 
 // The caller's tap of a term of the pass, which has all taps.
