@@ -118,6 +118,7 @@ static const struct partita_problem difficult_problems[] = {
     {SIZE(2, 3), KERNEL(7, 9), PAD(6, 8)},
     {SIZE(4, 5), CORRELATE, CHANNELS(2, 6), KERNEL(2, 3), PAD_BEGIN(17, 9), PAD_END(8, 26)},
     {SIZE(20, 20), CHANNELS(5, 5), KERNEL(3, 3), PAD_BEGIN(-4, -2), PAD_END(-3, -6)},
+    {SIZE(3, 20), CHANNELS(4, 4), KERNEL(38, 3), PAD_BEGIN(40, 1), PAD_END(-5, 1)}, // padding alone
     {SIZE(8, 60), CORRELATE, CHANNELS(17, 17), KERNEL(5, 5), DILATION(3, 7), PAD(6, 14)},
     {SIZE(1, 90), CHANNELS(33, 33), KERNEL(1, 7), PAD_END(0, 6)},
     {SIZE(90, 1), BATCH(7), CHANNELS(2, 4), KERNEL(7, 1), PAD_BEGIN(3)},
