@@ -107,7 +107,7 @@ static struct products_scratch take_scratch(const struct conv_layout *layout, st
     const size_t bytes = pass->scalar_bytes, row = size_mul(panel_stride(pass), bytes);
     const bool panel = !layout->by_offsets && !panel_is_packed(pass);
     const size_t terms = size_min(pass->chunk * pass->terms, panel ? PANEL_TERMS : SIZE_MAX);
-    if (pass->channels_last && reads_array(layout)) return (struct products_scratch){NULL};
+    if (pass->channels_last && reads_array(layout)) return (struct products_scratch){0};
     struct products_scratch scratch = {.packed = arena_take(arena, conv_pass_packed_bytes(pass))};
     if (panel) scratch.panel = arena_take(arena, panel_bytes(pass, terms));
     if (is_transposed(layout)) {

@@ -93,7 +93,7 @@ static struct conv_weight_scratch weight_scratch(const struct conv_layout *layou
     const struct conv_pass *pass = &layout->pass;
     const bool identity = conv_pass_is_identity(pass);
     const size_t terms = panel_row(pass, layout->term_split);
-    struct conv_weight_scratch scratch = {NULL};
+    struct conv_weight_scratch scratch = {0};
     if (!identity) scratch.packed = arena_take(arena, conv_pass_packed_bytes(pass));
     if (!identity || !weight_in_place(pass, &pass->from, layout->term_split))
         scratch.panel = arena_take(arena, panel_bytes(pass, terms));
