@@ -142,9 +142,6 @@ typedef void scale_fn(void *y, const void *x, double s, size_t n);
 // as larger than any number. 0: all samples are zero.
 typedef uint64_t peak_fn(const void *x, size_t n);
 
-// Copies n samples to both y and z, none of which overlap, and returns their peak as above.
-typedef uint64_t keep_fn(void *y, void *z, const void *x, size_t n);
-
 // y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n samples: a fade from y to x in
 // frames of per_frame samples, 1 or 2. Weights are rounded to the samples' precision.
 typedef void blend_fn(void *y, const void *x, size_t n, size_t per_frame, double first,
@@ -211,9 +208,8 @@ typedef void conv_rows_fn(void *y, const void *x, size_t x_stride, size_t rows, 
 
 // How a sum is finished as it is stored.
 struct conv_finish {
-    bool add;         // add the contents of y
     const void *bias; // one real; NULL: 0
-    bool each;        // a bias for each sample, with a y_step of 1 and without `add`
+    bool each;        // a bias for each sample, with a y_step of 1
     bool relu;        // negative results become 0
 };
 
@@ -409,7 +405,7 @@ struct winograd_stores {
     size_t pitch;    // of y
     ptrdiff_t ahead; // what is that far behind whole vectors of y is prefetched; 0: no
     size_t first_row, last_row, first, last;
-    const struct conv_finish *finish; // without `add`
+    const struct conv_finish *finish;
 };
 
 // Sample (t / cols * rows + i, t % cols * count + k) = the finished sum over j of M[k][j] *
@@ -433,7 +429,7 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
 #define EACH_KERNEL(DO) \
     /* fir.c, resample.c */ DO(fir_fn, fir) DO(resample_fn, resample) \
     /* cmac.c */ DO(cmac_fn, cmac) DO(cmac_partitions_fn, cmac_partitions) \
-    /* plain.c */ DO(peak_fn, peak) DO(keep_fn, keep) DO(blend_fn, blend) DO(add_fn, add) \
+    /* plain.c */ DO(peak_fn, peak) DO(blend_fn, blend) DO(add_fn, add) \
     DO(scale_fn, scale) DO(sum_fn, sum) DO(split_fn, split) DO(join_fn, join) \
     DO(conv_rows_fn, conv_rows) DO(conv_store_fn, conv_store) \
     /* conv.c, transpose.c */ DO(conv_fn, conv) DO(conv_weight_fn, conv_weight) \

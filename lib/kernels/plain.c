@@ -18,18 +18,6 @@ uint64_t KERNEL(peak)(const void *x_, size_t n)
     return max;
 }
 
-uint64_t KERNEL(keep)(void *y_, void *z_, const void *x_, size_t n)
-{
-    BITS *restrict y = y_, *restrict z = z_, max = 0;
-    const BITS *restrict x = x_;
-    for (size_t i = 0; i < n; i++) {
-        const BITS magnitude = x[i] & (BITS)-1 >> 1;
-        max = magnitude > max ? magnitude : max;
-        y[i] = z[i] = x[i];
-    }
-    return max;
-}
-
 void KERNEL(add)(void *y_, const void *x_, size_t n)
 {
     REAL *y = y_;
@@ -97,32 +85,29 @@ void KERNEL(conv_rows)(void *y_, const void *x_, size_t x_stride, size_t rows, s
         for (size_t i = 0; i < n; i += CONV_LANES) memcpy(y + i, x + i, CONV_BLOCK_BYTES);
 }
 
-// y[2*i] = sum[i], or with `add` y[2*i] += sum[i], i < n. Accesses nothing before the first of
-// these and behind the last one; the values between them are read and stored again.
-INLINE void store_apart(REAL *y, const REAL *sum, size_t n, bool add)
+// y[2*i] = sum[i], i < n. Accesses nothing before the first of these and behind the last one; the
+// values between them are read and stored again.
+INLINE void store_apart(REAL *y, const REAL *sum, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES, y += 2 * LANES) {
         const size_t left = n - i < LANES ? n - i : LANES, all = 2 * left - (left < n - i ? 0 : 1);
         const size_t first = all < LANES ? all : LANES;
         const vec low = vec_load_up_to(y, first), high = vec_load_up_to(y + LANES, all - first);
         const vec between = __builtin_shufflevector(low, high, ODD);
-        vec sums = vec_load_up_to(sum + i, left);
-        if (add) sums += __builtin_shufflevector(low, high, EVEN);
-        sums += (vec){0}; // never -0, as with other steps
+        const vec sums = vec_load_up_to(sum + i, left) + (vec){0}; // never -0, as with other steps
         vec_store_up_to(y, __builtin_shufflevector(sums, between, LOWER), first);
         vec_store_up_to(y + LANES, __builtin_shufflevector(sums, between, UPPER), all - first);
     }
 }
 
-// Inlined once for each kind of sums: `add` and `each` are constants.
+// Inlined once for each kind of bias: `each` is a constant.
 INLINE void store_finished(REAL *y, size_t step, const REAL *sum, size_t n,
                            struct conv_finish finish)
 {
     const REAL *bias = finish.bias;
     const REAL same = bias && !finish.each ? *bias : 0, min = finish.relu ? 0 : -(REAL)INFINITY;
     for (size_t i = 0; i < n; i++) {
-        const REAL whole = finish.add ? y[i * step] + sum[i] : sum[i];
-        const REAL v = whole + (finish.each ? bias[i] : same);
+        const REAL v = sum[i] + (finish.each ? bias[i] : same);
         y[i * step] = v < min ? min : v;
     }
 }
@@ -130,15 +115,13 @@ INLINE void store_finished(REAL *y, size_t step, const REAL *sum, size_t n,
 void KERNEL(conv_store)(void *y, size_t y_step, const void *sum, size_t n,
                         const struct conv_finish *finish)
 {
-    struct conv_finish add = *finish, store = *finish, each = *finish;
-    add.add = each.each = true;
-    add.each = store.add = store.each = each.add = false;
+    struct conv_finish same = *finish, each = *finish;
+    same.each = false;
+    each.each = true;
     if (finish->each) store_finished(y, 1, sum, n, each);
-    else if (y_step == 2 && !finish->bias && !finish->relu) store_apart(y, sum, n, finish->add);
-    else if (y_step == 1 && finish->add) store_finished(y, 1, sum, n, add);
-    else if (y_step == 1) store_finished(y, 1, sum, n, store);
-    else if (finish->add) store_finished(y, y_step, sum, n, add);
-    else store_finished(y, y_step, sum, n, store);
+    else if (y_step == 2 && !finish->bias && !finish->relu) store_apart(y, sum, n);
+    else if (y_step == 1) store_finished(y, 1, sum, n, same);
+    else store_finished(y, y_step, sum, n, same);
 }
 
 double KERNEL(sum)(const void *x_, size_t n)

@@ -18,10 +18,9 @@ void KERNEL(tile_clip)(void *z_, size_t stride, const void *begin, const void *b
     }
 }
 
-// v finished, for one lane's samples from y on.
-INLINE vec tile_finish(vec v, vec y, const struct conv_finish *finish, vec bias)
+// v finished.
+INLINE vec tile_finish(vec v, const struct conv_finish *finish, vec bias)
 {
-    if (finish->add) v += y;
     if (finish->bias) v += bias;
     if (finish->relu) v = vec_positive(v);
     return v;
@@ -34,10 +33,7 @@ NOINLINE void tile_store_samples(REAL *y, vec v, size_t from, size_t to,
     REAL part[LANES];
     vec_store(part, v);
     NO_UNROLL
-    for (size_t k = from; k < to; k++) {
-        const vec sum = vec_broadcast(finish->add ? y[k] : 0);
-        y[k] = tile_finish(vec_broadcast(part[k]), sum, finish, bias)[0];
-    }
+    for (size_t k = from; k < to; k++) y[k] = tile_finish(vec_broadcast(part[k]), finish, bias)[0];
 }
 
 // Samples i .. i+LANES-1 of one row, as far as they are wanted.
@@ -45,12 +41,8 @@ INLINE void tile_store_row(REAL *y, vec v, size_t i, size_t begin, size_t end,
                            const struct conv_finish *finish, vec bias)
 {
     const size_t from = begin > i ? begin : i, to = end < i + LANES ? end : i + LANES;
-    if (begin <= i && end >= i + LANES)
-        vec_store(y + i, tile_finish(v, finish->add ? vec_load(y + i) : v, finish, bias));
-    else if (begin <= i && i < to)
-        vec_store_first(
-            y + i, tile_finish(v, finish->add ? vec_load_first(y + i, to - i) : v, finish, bias),
-            to - i);
+    if (begin <= i && end >= i + LANES) vec_store(y + i, tile_finish(v, finish, bias));
+    else if (begin <= i && i < to) vec_store_first(y + i, tile_finish(v, finish, bias), to - i);
     else if (from < to) tile_store_samples(y + i, v, from - i, to - i, finish, bias);
 }
 
@@ -60,9 +52,8 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
     const REAL *bias = finish->bias;
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
         for (size_t first = 0; first < n; first += LANES) {
-            // The last samples again rather than part of a vector, unless they would be added
-            // twice.
-            const bool again = n - first < LANES && first && !finish->add;
+            // The last samples again rather than part of a vector.
+            const bool again = n - first < LANES && first;
             const size_t i = again ? n - LANES : first;
             const REAL *z = (const REAL *)z_ + i * stride * TILE_LANES + lane;
             vec v[LANES];

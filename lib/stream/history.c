@@ -59,20 +59,15 @@ void history_take(struct history *history, const struct partita_plan *plan, uint
     const uint64_t infinity = shape_infinity_bits(shape);
     for (size_t c = 0; c < shape->in_channels; c++) {
         char *x = history_at(history, shape, c, at), *again = x + history->frames * bytes;
-        const bool adjacent = frames->x && frames->x_stride == 1;
-        uint64_t peak;
-        if (adjacent) peak = plan->kernels->keep(x, again, frames_x(frames, c, 0, bytes), reals);
-        else {
-            if (frames->x)
-                samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
-            else memset(x, 0, n * bytes);
-            peak = plan->kernels->peak(x, reals);
-        }
+        if (frames->x)
+            samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
+        else memset(x, 0, n * bytes);
+        const uint64_t peak = plan->kernels->peak(x, reals);
         if (history->nonfinite_until[c])
             memset(history->nonfinite + c * history->frames + at, 0, n);
         if (peak >= infinity) replace_nonfinite(history, shape, now, c, n);
         if (peak) history->nonzero_until[c] = now + n;
-        if (!adjacent || peak >= infinity) memcpy(again, x, n * bytes);
+        memcpy(again, x, n * bytes);
     }
 }
 

@@ -344,13 +344,10 @@ static void test_transpose(void **state)
         }
 }
 
-static double finished(bool f64, double y, double sum, const struct conv_finish *finish,
-                       double bias)
+static double finished(bool f64, double sum, const struct conv_finish *finish, double bias)
 {
-    // In the kernel's precision, operation by operation.
-    double v = finish->add ? y + sum : sum;
-    v = f64 ? v : (double)(float)v;
-    v = v + (finish->bias ? bias : 0);
+    // In the kernel's precision.
+    double v = sum + (finish->bias ? bias : 0);
     v = f64 ? v : (double)(float)v;
     return finish->relu && v < 0 ? 0 : v;
 }
@@ -375,16 +372,15 @@ static void test_store(void **state)
             if (n)
                 scalar_put(f64, sum, random_below(&random, n), extreme_value(&random, f64, false));
             for (size_t i = 0; n && i <= (n - 1) * step; i++) kept[i] = scalar_get(f64, y, i);
-            const struct conv_finish finish = {.add = !each && kind & 1,
-                                               .bias = each || kind & 2 ? bias : NULL,
+            const struct conv_finish finish = {.bias = each || kind & 2 ? bias : NULL,
                                                .each = each,
                                                .relu = each ? kind & 1 : kind & 4};
             s->kernels->conv_store(y, step, sum, n, &finish);
             for (size_t i = 0; n && i <= (n - 1) * step; i++) {
-                const double expected =
-                    i % step ? kept[i]
-                             : finished(f64, kept[i], scalar_get(f64, sum, i / step), &finish,
-                                        scalar_get(f64, bias, each ? i : 0));
+                const double expected = i % step
+                                            ? kept[i]
+                                            : finished(f64, scalar_get(f64, sum, i / step), &finish,
+                                                       scalar_get(f64, bias, each ? i : 0));
                 const double actual = scalar_get(f64, y, i);
                 if (!(actual == expected || (isnan(actual) && isnan(expected))))
                     fail_msg("%zu of %zu, step %zu, kind %d: %g, not %g", i, n, step, kind, actual,

@@ -366,7 +366,6 @@ static void test_peak(void **state)
     struct random random = random_start(s->name);
     const size_t scalar = scalar_size(f64), alignments = SPECTRUM_LANES_BYTES / scalar;
     struct fence fx = fence_open((MAX_LOOP + alignments) * scalar);
-    struct fence fy = fence_open(MAX_LOOP * scalar), fz = fence_open(MAX_LOOP * scalar);
     for (size_t n = 0; n <= MAX_LOOP; n++)
         for (size_t offset = 0; offset < alignments * N_EDGES; offset++) {
             const size_t before = offset / N_EDGES, bytes = (before + n) * scalar;
@@ -383,18 +382,9 @@ static void test_peak(void **state)
             if (peak != expected)
                 fail_msg("%zu samples, %zu past alignment: %#llx, not %#llx", n, before,
                          (unsigned long long)peak, (unsigned long long)expected);
-            char *y = fence_put(&fy, NULL, n * scalar, edge);
-            char *z = fence_put(&fz, NULL, n * scalar, edge);
-            assert_true(s->kernels->keep(y, z, x, n) == expected);
-            assert_memory_equal(y, x, n * scalar);
-            assert_memory_equal(z, x, n * scalar);
             fence_check(&fx, bytes, edge);
-            fence_check(&fy, n * scalar, edge);
-            fence_check(&fz, n * scalar, edge);
         }
     fence_close(&fx);
-    fence_close(&fy);
-    fence_close(&fz);
 }
 
 // Each value among zeros of both signs, at every index; and it is above its predecessor in the

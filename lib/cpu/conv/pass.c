@@ -140,23 +140,25 @@ bool conv_pass_same_class(const struct conv_pass *a, const struct conv_pass *b)
            axis_same_class(&a->axis[2], &b->axis[2]);
 }
 
-// Classes of residues of one axis, multiplied with the n classes of the axes before.
+// Classes of residues of one axis, multiplied with the n classes of the axes before. Passes of an
+// axis differ by one tap and by one output at most.
 static size_t multiply_classes(const struct axis *axis, struct conv_class *ret, size_t n)
 {
     enum { AXIS_CLASSES = 4 };
-    struct conv_axis each[AXIS_CLASSES];
     struct conv_class of_axis[AXIS_CLASSES];
-    size_t classes = 0;
+    size_t known[AXIS_CLASSES] = {0}, classes = 0; // numbers of classes, from 1 on
+    const size_t more_taps = (axis->kernel - 1) % axis_tap_period(axis) + 1;
+    const size_t more_outputs = (axis->size - 1) % axis->stride + 1;
+    const ptrdiff_t start = floor_div(axis->begin, axis->stride) * (ptrdiff_t)axis->stride;
+    size_t first = (size_t)(axis->begin - start);
     for (size_t r = 0; r < axis_residues(axis); r++) {
-        const struct conv_axis now = backward_axis(axis, r);
-        size_t k = 0;
-        while (k < classes && !axis_same_class(&each[k], &now)) k++;
-        if (k == classes) {
-            assert(classes < AXIS_CLASSES);
-            each[classes] = now;
-            of_axis[classes++] = (struct conv_class){r, 0};
+        const int kind = 2 * (r < more_taps) + (first < more_outputs);
+        if (!known[kind]) {
+            of_axis[classes] = (struct conv_class){r, 0};
+            known[kind] = ++classes;
         }
-        of_axis[k].n++;
+        of_axis[known[kind] - 1].n++;
+        first = (first + axis->dilation) % axis->stride;
     }
     for (size_t i = n; i-- > 0;)
         for (size_t k = classes; k-- > 0;)

@@ -82,7 +82,9 @@ static void make_tables(struct conv_layout *layout, struct arena *arena)
     if (!arena->base) return;
     conv_pass_offsets(&layout->pass, order, 1);
     for (size_t t = 0; t < n; t++) span[t] = (struct tap_span){order[t], t};
-    qsort(span, n, sizeof *span, compare_offsets);
+    size_t sorted = 1;
+    while (sorted < n && order[sorted - 1] < order[sorted]) sorted++;
+    if (sorted < n) qsort(span, n, sizeof *span, compare_offsets);
     for (size_t t = 0; t < n; t++) order[t] = span[t].taps;
     *taps = (struct box_taps){make_spans(span, n), order, span};
     assert(taps->spans > 0 && taps->spans <= n);
@@ -197,14 +199,14 @@ static const struct depthwise_sums sums_by_taps = {pack_box, sum_row, add_box, o
 static void run_pass_box(void *context, size_t i, int worker)
 {
     const struct conv_call *pass = context;
-    const struct depthwise_call call = {.plan = pass->plan,
-                                        .filter = pass->filter,
-                                        .from = pass->from,
-                                        .to = pass->to,
-                                        .workers = pass->workspace,
-                                        .far = depthwise_far(&pass->plan->shape),
-                                        .sums = &sums_by_taps,
-                                        .layout = pass->layout};
+    struct depthwise_call call = {.plan = pass->plan,
+                                  .filter = pass->filter,
+                                  .from = pass->from,
+                                  .to = pass->to,
+                                  .workers = pass->workspace,
+                                  .far = depthwise_far(&pass->plan->shape),
+                                  .sums = &sums_by_taps,
+                                  .layout = pass->layout};
     depthwise_run_task(&call, i, worker);
 }
 
@@ -248,7 +250,8 @@ static void boxes_estimate(const struct request *request, struct estimate *ret)
                                      (double)pass->box.count[2]);
         if (weight)
             depthwise_split_memory(request, weight_worker_bytes(&layout), depthwise_groups(shape),
-                                   size_mul(shape->batch, conv_pass_boxes(pass)), ret);
+                                   size_mul(depthwise_last_sets(shape), conv_pass_boxes(pass)),
+                                   ret);
     }
     const double error = ret->error;
     const size_t blocks = size_mul(depthwise_groups(shape), size_mul(taps, shape->group_out));

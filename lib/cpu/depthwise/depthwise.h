@@ -35,7 +35,7 @@ static const struct {
 };
 
 // Planes in lanes: a group is up to a vector of adjacent channels, and a task computes a box of
-// outputs of the planes of a group in one image.
+// outputs of the planes of a group in one image, or in several if the group has few channels.
 static inline size_t depthwise_width(const struct shape *shape)
 {
     return CONV_BLOCK_BYTES / shape->scalar_bytes;
@@ -65,17 +65,22 @@ static inline bool depthwise_far(const struct shape *shape)
 void depthwise_copy_lanes(const struct shape *shape, size_t group, char *to, const char *from,
                           size_t apart);
 
+// Sets of images of the last group: fewer than images if it has few channels.
+size_t depthwise_last_sets(const struct shape *shape);
+
 // Lanes of all planes, those that stay empty included.
 static inline double depthwise_all_lanes(const struct shape *shape)
 {
-    return (double)(shape->batch * depthwise_groups(shape) * depthwise_width(shape));
+    const size_t full = (depthwise_groups(shape) - 1) * shape->batch;
+    return (double)((full + depthwise_last_sets(shape)) * depthwise_width(shape));
 }
 
-// The lanes of a group and image in an array. Outputs of several an input channel have several
-// planes a lane, strides.channel apart.
+// The lanes of a group and some images in an array. Outputs of several an input channel have
+// several planes a lane, strides.channel apart.
 struct depthwise_lanes {
-    size_t used, samples; // the other lanes hold zeros; of a plane
-    size_t first, apart;  // the first sample of lane 0; from one lane to the next
+    size_t used, samples;          // the other lanes hold zeros; of a plane
+    size_t first[DEPTHWISE_LANES]; // sample of each lane
+    size_t adjacent;               // lanes whose samples share a cache line: channels last
     struct sample_strides strides;
 };
 
@@ -116,7 +121,7 @@ struct depthwise_sums {
 
 // Computes task i of forward or backward data. depthwise_sum: computes all tasks of a plan whose
 // state begins with the layout of its only pass.
-void depthwise_run_task(const struct depthwise_call *call, size_t i, int worker);
+void depthwise_run_task(void *call, size_t i, int worker);
 void depthwise_sum(struct depthwise_call *call, const struct depthwise_sums *sums);
 
 // A row of plane number `plane` of each lane: its samples follow `row`, and `pitch` samples further

@@ -84,7 +84,8 @@ static void fft_estimate(const struct request *request, struct estimate *ret)
     ret->worker = worker.used;
     if (weight)
         depthwise_split_memory(request, worker.used, groups,
-                               size_mul(shape->batch, conv_pass_boxes(&grid.pass)), ret);
+                               size_mul(depthwise_last_sets(shape), conv_pass_boxes(&grid.pass)),
+                               ret);
     else ret->bytes = size_add(filter, ret->worker);
     // Two transforms, the product and one back, along both axes: Schatzman's 0.6 to 0.7 each, and a
     // little for factors.

@@ -20,34 +20,52 @@ static size_t group_channels(const struct shape *shape, size_t group)
     return size_min(width, shape->in_channels - first);
 }
 
+// Images that the lanes of a group hold: where it has fewer channels than half of the lanes, the
+// same channels of further images follow.
+static size_t group_images(const struct shape *shape, size_t group)
+{
+    return size_min(depthwise_width(shape) / group_channels(shape, group), shape->batch);
+}
+
+size_t depthwise_last_sets(const struct shape *shape)
+{
+    return ceil_div(shape->batch, group_images(shape, depthwise_groups(shape) - 1));
+}
+
 void depthwise_copy_lanes(const struct shape *shape, size_t group, char *to, const char *from,
                           size_t apart)
 {
     const size_t bytes = shape->scalar_bytes, first = group * depthwise_width(shape) * apart;
+    const size_t n = group_channels(shape, group);
     memset(to, 0, CONV_BLOCK_BYTES);
-    samples_copy(to, 1, from + first * bytes, apart, group_channels(shape, group), bytes);
+    for (size_t image = 0; image < group_images(shape, group); image++)
+        samples_copy(to + image * n * bytes, 1, from + first * bytes, apart, n, bytes);
 }
 
-static struct depthwise_lanes locate_lanes(const struct shape *shape, size_t group, size_t item,
+// The lanes of set number `set` of images.
+static struct depthwise_lanes locate_lanes(const struct shape *shape, size_t group, size_t set,
                                            bool outputs)
 {
     const size_t planes = outputs ? depthwise_multiplier(shape) : 1;
     const struct sample_strides strides = shape_strides(shape, outputs);
-    const size_t apart = planes * strides.channel;
-    return (struct depthwise_lanes){.used = group_channels(shape, group),
-                                    .samples = outputs ? shape_outputs(shape) : shape_inputs(shape),
-                                    .first = item * strides.item +
-                                             group * depthwise_width(shape) * apart,
-                                    .apart = apart,
-                                    .strides = strides};
+    const size_t apart = planes * strides.channel, n = group_channels(shape, group);
+    const size_t images = group_images(shape, group), item = set * images;
+    struct depthwise_lanes ret = {.used = n * size_min(images, shape->batch - item),
+                                  .samples = outputs ? shape_outputs(shape) : shape_inputs(shape),
+                                  .adjacent = apart == 1 && strides.position > 1 ? n : 1,
+                                  .strides = strides};
+    for (size_t l = 0; l < ret.used; l++)
+        ret.first[l] =
+            (item + l / n) * strides.item + (group * depthwise_width(shape) + l % n) * apart;
+    return ret;
 }
 
-// Index of sample `first` of a row in the first lane's array.
+// Index of sample `first` of a row, counted from a lane's first sample.
 static size_t row_sample(const struct depthwise_lanes *lanes, const struct depthwise_row *row,
                          ptrdiff_t first)
 {
     const size_t sample = row->row + (size_t)first;
-    return lanes->first + row->plane * lanes->strides.channel + sample * lanes->strides.position;
+    return row->plane * lanes->strides.channel + sample * lanes->strides.position;
 }
 
 // Prefetches the samples of a row two rows ahead: the processor cannot predict accesses to that
@@ -57,11 +75,10 @@ static void prefetch_ahead(const struct depthwise_lanes *lanes, const struct dep
 {
     const size_t position = lanes->strides.position * bytes, step = size_max(position, MEM_ALIGN);
     const size_t n = ((row->n - 1) * row->step + 1) * position;
-    // With channels last a line has one position of several lanes.
-    const size_t planes = position > bytes && lanes->apart == 1 ? 1 : lanes->used;
-    uintptr_t line = (uintptr_t)at + DEPTHWISE.ahead * row->pitch * position;
+    const uintptr_t ahead = (uintptr_t)at + DEPTHWISE.ahead * row->pitch * position;
     if (row->row + DEPTHWISE.ahead * row->pitch >= lanes->samples) return;
-    for (size_t l = 0; l < planes; l++, line += lanes->apart * bytes) {
+    for (size_t l = 0; l < lanes->used; l += lanes->adjacent) {
+        const uintptr_t line = ahead + lanes->first[l] * bytes;
         for (size_t i = 0; i < n && write; i += step)
             __builtin_prefetch((const void *)(line + i), 1, 2);
         for (size_t i = 0; i < n && !write; i += step)
@@ -81,7 +98,7 @@ static void read_row(const struct depthwise_call *call, const struct depthwise_l
     const void *from[DEPTHWISE_LANES] = {NULL};
     const ptrdiff_t first = row->first + (ptrdiff_t)(in.begin * row->step);
     const char *at = array + row_sample(lanes, row, first) * bytes;
-    for (size_t l = 0; l < lanes->used; l++) from[l] = at + l * lanes->apart * bytes;
+    for (size_t l = 0; l < lanes->used; l++) from[l] = at + lanes->first[l] * bytes;
     if (call->far) prefetch_ahead(lanes, row, at, bytes, false);
     call->plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, 1, from,
                                     row->step * lanes->strides.position, in.count);
@@ -121,13 +138,13 @@ static void write_row(const struct depthwise_task *task, const char *from,
     const size_t bytes = call->plan->shape.scalar_bytes;
     char *at = call->to + row_sample(lanes, row, row->first) * bytes;
     void *to[DEPTHWISE_LANES] = {NULL};
-    for (size_t l = 0; l < lanes->used; l++) to[l] = at + l * lanes->apart * bytes;
+    for (size_t l = 0; l < lanes->used; l++) to[l] = at + lanes->first[l] * bytes;
     if (call->far) prefetch_ahead(lanes, row, at, bytes, true);
     call->plan->kernels->lanes_write(to, row->step * lanes->strides.position, from, row->n,
                                      finish->bias, finish->relu);
 }
 
-// Box i of all images of a group.
+// Box i of all sets of images of a group.
 static struct depthwise_task make_task(const struct depthwise_call *call, size_t group, size_t i,
                                        int worker)
 {
@@ -143,12 +160,15 @@ static struct depthwise_task make_task(const struct depthwise_call *call, size_t
                                    call->workers + (size_t)worker * call->plan->choice.worker};
 }
 
-void depthwise_run_task(const struct depthwise_call *call, size_t i, int worker)
+void depthwise_run_task(void *context, size_t i, int worker)
 {
+    const struct depthwise_call *call = context;
     const struct shape *shape = &call->plan->shape;
     const struct conv_pass *pass = &call->layout->pass;
-    const size_t boxes = shape->batch * conv_pass_boxes(pass); // of a group
-    const struct depthwise_task task = make_task(call, i / boxes, i % boxes, worker);
+    const size_t boxes = shape->batch * conv_pass_boxes(pass), group = i / boxes;
+    const size_t item = i % boxes / conv_pass_boxes(pass) * group_images(shape, group);
+    if (item >= shape->batch) return;
+    const struct depthwise_task task = make_task(call, group, i % boxes, worker);
     const size_t rows = task.index.count[0] * task.index.count[1];
     for (size_t j = 0; j < pass->out; j++) {
         _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
@@ -164,11 +184,6 @@ void depthwise_run_task(const struct depthwise_call *call, size_t i, int worker)
     }
 }
 
-static void run_box(void *context, size_t i, int worker)
-{
-    depthwise_run_task(context, i, worker);
-}
-
 // Stores the gradient of output j of each channel in one split.
 static void write_gradient(const struct depthwise_task *task, size_t j, size_t split)
 {
@@ -179,9 +194,15 @@ static void write_gradient(const struct depthwise_task *task, size_t j, size_t s
     char *gradient = task->memory + call->plan->choice.worker - depthwise_tap_blocks(shape);
     char *first = split_k_sums(&call->split_k, split);
     void *to[DEPTHWISE_LANES] = {NULL};
-    for (size_t l = 0; l < task->in.used; l++)
+    const size_t n = group_channels(shape, task->group), lanes = depthwise_width(shape);
+    for (size_t l = 0; l < n; l++)
         to[l] = first + ((channel + l) * depthwise_multiplier(shape) + j) * taps;
     call->sums->finish(task, gradient);
+    // The images of each channel.
+    for (size_t t = 0; t < shape_taps(shape); t++)
+        for (size_t l = n; l + n <= lanes; l += n)
+            call->plan->kernels->add(gradient + t * CONV_BLOCK_BYTES,
+                                     gradient + t * CONV_BLOCK_BYTES + l * shape->scalar_bytes, n);
     call->plan->kernels->lanes_write(to, 1, gradient, shape_taps(shape), NULL, false);
 }
 
@@ -191,7 +212,8 @@ static void sum_split(void *context, size_t index, int worker)
     const struct depthwise_call *call = context;
     const struct shape *shape = &call->plan->shape;
     const size_t splits = call->split_k.splits, split = index % splits;
-    const size_t all = shape->batch * conv_pass_boxes(&call->layout->pass);
+    const size_t images = group_images(shape, index / splits);
+    const size_t all = ceil_div(shape->batch, images) * conv_pass_boxes(&call->layout->pass);
     const size_t begin = split * all / splits, end = (split + 1) * all / splits;
     assert(begin < end);
     for (size_t j = 0; j < depthwise_multiplier(shape); j++)
@@ -210,7 +232,7 @@ void depthwise_sum(struct depthwise_call *call, const struct depthwise_sums *sum
     call->layout = plan->state;
     const size_t boxes = plan->shape.batch * conv_pass_boxes(&call->layout->pass);
     if (plan->direction == PARTITA_BACKWARD_WEIGHT) depthwise_run_splits(call, groups, sum_split);
-    else thread_loop(plan->threads, groups * boxes, run_box, call);
+    else thread_loop(plan->threads, groups * boxes, depthwise_run_task, call);
 }
 
 void depthwise_split_memory(const struct request *request, size_t worker, size_t tasks,
