@@ -39,12 +39,12 @@ static inline struct range windows_inputs(const struct windows *windows, struct 
                           windows->step * (outputs.size - 1) + windows->span};
 }
 
-// The outputs whose windows hold any input of a range; at least one input.
+// The outputs whose windows hold any input of a range; at least one input, unless span is 1.
 static inline struct range windows_outputs(const struct windows *windows, struct range inputs)
 {
     const ptrdiff_t first = inputs.first - windows->first, end = first + (ptrdiff_t)inputs.size;
     const ptrdiff_t before = floor_div(first - (ptrdiff_t)windows->span, windows->step);
-    assert(inputs.size > 0);
+    assert(inputs.size > 0 || windows->span == 1);
     return (struct range){before + 1, (size_t)(floor_div(end - 1, windows->step) - before)};
 }
 
