@@ -165,7 +165,7 @@ def test_explanations_have_values():
     chosen = next(row for row in found.rows if row.chosen)
     assert 0 < chosen.seconds < 1 and chosen.bytes >= 0 and 0 < chosen.error < 1e-4
     stream = partita.explain(None, np.ones(5, np.float32), block=64)
-    assert stream.load.frames == 64 and stream.rows[0].latency == 0
+    assert stream.load.frames == 64 and next(row for row in stream.rows if row.chosen).latency == 0
     assert {row.direction for row in partita.explain(make_layer()[0]).rows} == set(make_layer()[0].engines)
     assert partita.explain((30, 40), (5, 5), mode="same", dtype="f32").splitlines()[0].count("30x40") == 2
 
