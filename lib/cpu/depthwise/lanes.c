@@ -198,7 +198,7 @@ static void write_gradient(const struct depthwise_task *task, size_t j, size_t s
     for (size_t l = 0; l < n; l++)
         to[l] = first + ((channel + l) * depthwise_multiplier(shape) + j) * taps;
     call->sums->finish(task, gradient);
-    // The images of each channel.
+    // The sums of further images are added to those of the first.
     for (size_t t = 0; t < shape_taps(shape); t++)
         for (size_t l = n; l + n <= lanes; l += n)
             call->plan->kernels->add(gradient + t * CONV_BLOCK_BYTES,
