@@ -48,7 +48,7 @@ LIMITS = {
     "named_tests": (0, "tests named in docs/faults.md that do not exist"),
 }
 AT_LEAST = ("assert_share",)
-SINCE = "9876b01e9f8877e03b524bbdff68bb3a5fd5b417"  # limits are compared with those of this commit and later ones
+SINCE = "616e8a5966719998b42bb2cbe8db979998402bcd"  # limits are compared with those of this commit and later ones
 LIMIT = re.compile(r'^\+?    "(\w+)": \(([\d.]+),', re.M)
 
 
