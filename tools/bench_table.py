@@ -8,8 +8,7 @@ python/README.md and the chart of README.md from all rows there.
       --avx2    the rows go to docs/bench/avx2
       --print   prints the table of targets and writes nothing
 
-Results of a tree with changes that are not committed are refused, unless they are only printed. Rows whose times differ
-by more than 0.3 of their median from repetition to repetition do not get into README.md; stderr names them.
+Results of a tree with changes that are not committed are refused, unless they are only printed.
 """
 import csv
 import datetime
@@ -44,7 +43,7 @@ FIGURES = {
     "memory": (lambda ours, _: ours["bytes"] / 2**20, " MiB", True),
     "smaller": (lambda ours, theirs: theirs["bytes"] / max(ours["bytes"], 1), "x", False),
 }
-MAX_SPREAD = 0.3  # of a row in README.md
+MAX_SPREAD = 0.3  # (max - min) / median over the repetitions of a row in README.md
 # Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
 SUBSTITUTES = {"onednn-winograd": "onednn"}
 PACKAGES = {"liquid-dsp": "libliquid1", "scipy": "python3-scipy", "ffmpeg": "ffmpeg", "sox": "sox", "fftw": "libfftw3-single3",
@@ -203,15 +202,20 @@ def is_missed(times, target):
 
 
 def targets_table(*runs):
-    """All targets, with the figures of each run."""
-    lines = ["| target | case | measured | with AVX2 alone | floor | goal |", "|---|---|---|---|---|---|"]
+    """All targets, with the figures of each run. A row has all directions or types of a case, or one thread and two."""
+    rows = {}
     for target in TARGETS:
         what, case, ours, _, figure, *bounds = target
-        cells = []
-        for times in runs:
-            worst = (find(times, case, ours) or {}).get("case")
-            cells.append(number(measure(times, target), figure, bounds) + (f" (`{worst}`)" if worst else ""))
-        lines.append(f"| {what} | `{case}` | {' | '.join(cells)} | {' | '.join(number(b, figure) for b in bounds)} |")
+        worst = [(find(times, case, ours) or {}).get("case") for times in runs]
+        cells = [number(measure(times, target), figure, bounds) + f" (`{layer}`)" * bool(layer) for times, layer in zip(runs, worst)]
+        layer = re.sub(f"-({'|'.join(DIRECTIONS)})$|(?<=small)-c?f(32|64)(?=-)|(?<=bank-own|k-shared)-\\d+$", "-*", case)
+        what = what if layer != case else re.sub(", [12] threads?$", ", 1 and 2 threads", what)
+        rows.setdefault((what, layer), []).append([f"`{case}`", *cells, *(number(bound, figure) for bound in bounds)])
+    lines = ["| target | case | measured | with AVX2 alone | floor | goal |", "|---|---|---|---|---|---|"]
+    for (what, layer), found in rows.items():
+        columns = zip(*([f"`{layer}`", *cells[1:]] for cells in found) if len(found) > 1 else found)
+        cells = [", ".join(column[:1] if len(set(column)) == 1 else (cell or "-" for cell in column)) for column in columns]
+        lines.append(f"| {what} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -291,11 +295,9 @@ def insert(page, table):
 
 def write_pages():
     """All tables, from the rows in docs/bench."""
-    runs, tables = [], []
-    for folder in (ROWS, ROWS / "avx2"):
-        runs.append(read_run(folder))
-        tables.append(read_rows(folder))
-        add_worst(tables[-1])
+    runs, tables = zip(*((read_run(folder), read_rows(folder)) for folder in (ROWS, ROWS / "avx2")))
+    for times in tables:
+        add_worst(times)
     times, run = tables[0], runs[0]
     insert("docs/bench.md", f"{run_table(*runs)}\n\n{targets_table(*tables)}")
     insert("README.md", short_tables(times, run))
