@@ -7,7 +7,6 @@
 #   tools/bench.sh --again SUBJECT  repeats one benchmark, on the same kind of machine, and keeps all other rows; the page
 #                                   names its commit
 #   tools/bench.sh --avx2           streams, signals, layers and networks with AVX2 alone, in some ten minutes
-# Subjects are the names of bench/programs, for example signal, python_signal or long_file.
 set -eu
 cd "$(dirname "$0")/.."
 build="build-bench"
@@ -108,6 +107,7 @@ done
 $build/bench/bench_layer --weights >$results/layer-weights
 # shellcheck disable=SC2086 # no option is no word
 python3 tools/bench_table.py $option $build $results
+[ "$option" = --print ] || python3 bench/seeds.py
 plotted=mono-b64-t480000
 case "$option $subjects" in
 --avx2*) ;;

@@ -27,7 +27,7 @@ GROUPS = {
                "docs/layers-in-python"],
     "Reference": ["reference/commands", "docs/json", "reference/c/index", "reference/python"],
     "Results": ["docs/bench", "docs/faults"],
-    "Understand it": ["docs/theory", "docs/parts", "ARCHITECTURE", "docs/decisions/README", "docs/notes/README"],
+    "Understand it": ["docs/theory", "docs/parts", "docs/seeds", "ARCHITECTURE", "docs/decisions/README", "docs/notes/README"],
     "Take part": ["CONTRIBUTING", "SECURITY", "CHANGELOG"],
 }
 OF_FOLDERS = ("docs/decisions/README.md", "docs/notes/README.md")  # pages that list the others of their folder

@@ -1,0 +1,276 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Writes docs/seeds.md and its pictures: the algorithms, tables and figures of the texts with which Partita began, where
+Partita has them, and what it measured. bench/seeds/ has the text of the page and the figures that it cites.
+
+    seeds.py             writes the page and its pictures
+    seeds.py --check     prints what is wrong: names of engines, options or tests that do not exist, a page that is old
+
+A line of bench/seeds/algorithms.csv has names in `where` that must exist (NAMES has their forms), tests as docs/faults.md
+names them, and a state: nothing (present), device, replaced (with the reason), or absent. Only absent lines need no names.
+"""
+import csv
+import functools
+import pathlib
+import re
+import sys
+
+sys.dont_write_bytecode = True
+import seeds_chart  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import house_text  # noqa: E402
+
+ROWS = ("layer", "network", "batches")  # files of docs/bench that the page uses
+IM2COL, ONEDNN, TILES, AUTO = ("openblas",), ("onednn", "onednn-winograd"), ("cpu/tiles",), ("auto",)
+# Names that must exist: their form, the files, and what stands there. Other names are those of files.
+NAMES = (
+    (r"bench:(.+)", "bench/*/*.c", r'"{0}"'),
+    (r"((?:cpu|cuda)/[\w-]+)", "lib/c*/*/*.c", r'\.name = "{0}"'),
+    (r"((?:cpu|cuda)/[\w-]+):([\w-]+)", "lib/c*/*/*.c", r'"{1}"(?s:.*)\.name = "{0}"|\.name = "{0}"(?s:.*)"{1}"'),
+    (r"(options|parts|problem|call)\.(\w+)", "include/partita/*.h", r"struct partita_{0} \{{[^}}]*\b{1}\b(\[\w+\])?[;,]"),
+    (r"--([\w-]+)", "apps/cli/options/*.inc", r'"{0}"'),
+    (r"(partita_\w+)", "include/partita/*.h", r"\b{0}(_sized)?\("),
+    (r"partita\.(?:\w+\.)*(\w+)", "python/partita/**/*.py", r"\b(?:def|class) {0}\b"))
+
+
+def read(root, name, folder="bench/seeds"):
+    with (pathlib.Path(root) / folder / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@functools.lru_cache
+def texts_of(root, pattern):
+    """The texts of files, headers without comments."""
+    texts = [(path.suffix, path.read_text(encoding="utf-8")) for path in sorted(pathlib.Path(root).glob(pattern))]
+    return [re.sub(r"//.*", "", text) if suffix == ".h" else text for suffix, text in texts]
+
+
+def exists(root, name):
+    for form, files, there in NAMES:
+        found = re.fullmatch(form, name)
+        if found:
+            pattern = there.format(*map(re.escape, found.groups()))
+            return any(re.search(pattern, text) for text in texts_of(root, files))
+    return pathlib.Path(root, name).is_file()
+
+
+def test_exists(root, name):
+    test, _, case = name.partition("/")
+    folder, test = ("python/tests", test.removeprefix("python-")) if test.startswith("python-") else ("tests", test)
+    text = house_text.source_of(pathlib.Path(root, folder), test.removesuffix("-hostdev"))
+    return text is not None and (not case or house_text.has_case(text, case))
+
+
+def wrong_names(root):
+    for line in read(root, "algorithms"):
+        where, tests, state = line["where"].split(), line["tests"].split(", ") * bool(line["tests"]), line["state"].partition(":")[0]
+        missing = [name for name in where if not exists(root, name)] + [name for name in tests if not test_exists(root, name)]
+        if state not in ("", "device", "replaced", "absent"):
+            yield f"{line['algorithm']}: unknown state {state}"
+        elif state == "absent" and where and not missing:
+            yield f"{line['algorithm']}: is not absent: all of its names exist"
+        elif state != "absent" and (missing or not where or not tests):
+            yield f"{line['algorithm']}: no {', '.join(missing) or ('tests' if where else 'names')}"
+
+
+def terms(channels, size, kernel, outputs, groups=1, stride=1, pad=0):
+    """Multiply-adds of the direct sums of one image."""
+    return channels // groups * outputs * kernel**2 * ((size + 2 * pad - kernel) // stride + 1)**2
+
+
+class Rows:
+    """Rows of docs/bench, and the multiply-adds of an image of their layers."""
+
+    def __init__(self, root):
+        self.root = root
+        self.ns = {(row["case"], row["contender"], int(row["threads"])): float(row["ns_per_item"])
+                   for name in ROWS for row in read(root, name, "docs/bench")}
+        self.terms = {f"thesis-4.5-r{r}": terms(3, 227, r, 96) for r in range(11, 30, 2)}
+        self.terms |= {f"thesis-4.6-r{r}": terms(96, 55, r, 256) for r in range(1, 40, 2)}
+        for row in read(root, "thesis-2.1"):
+            layer = row.pop("layer").replace("conv", "caffenet-")
+            self.terms[layer] = terms(**{name: int(value) for name, value in row.items()})
+        for row in read(root, "dieleman"):
+            (_, channels, size, _), (outputs, _, kernel, _) = (map(int, row[key].split(",")) for key in ("input", "filters"))
+            self.terms["dieleman-" + row["row"]] = terms(channels, size, kernel, outputs)
+        for row in read(root, "lavin-3"):
+            self.terms["vgg-" + row["layer"]] = terms(int(row["channels"]), int(row["size"]), 3, int(row["outputs"]), pad=1)
+
+    def per_term(self, case, contenders):
+        """The least time of a multiply-add in ns on one thread; None if no contender was measured."""
+        return min((self.ns[case, name, 1] for name in contenders if (case, name, 1) in self.ns), default=None)
+
+    def times(self, layer, keys, batch, standard=None, direction="forward"):
+        """The times of a call in ms by the contenders of each key, and its images: `batch`, or the standard number if that
+        was not measured. im2col takes image by image, so its time with the standard number tells the others."""
+        cases = [(f"{layer}-n{batch}-{direction}", batch), (f"{layer}-{direction}", standard or batch)]
+        case, images = next((pair for pair in cases if self.per_term(pair[0], AUTO)), cases[1])
+        found = [self.per_term(case, key) or (key == IM2COL and self.per_term(cases[1][0], key)) or None for key in keys]
+        return [ns and 1e-6 * ns * images * self.terms[layer] for ns in found], images
+
+
+def figure(value, unit=""):
+    return "not measured" if value is None else (f"{value:.0f}" if value >= 1000 else f"{value:.3g}") + unit
+
+
+def speedup(rival, method):
+    return "" if rival is None or method is None else figure(float(rival) / float(method), "x")
+
+
+# Lines of the tables, by their names in page.md.in.
+
+def algorithms(rows, source):
+    for line in read(rows.root, "algorithms"):
+        if line["source"] == source:
+            yield (line["algorithm"], " ".join(f"`{name}`" for name in line["where"].split()), line["tests"], line["state"] or "present")
+
+
+EXAMPLE = {"N": 1000000, "M": 1025, "L": 4096, "K": 2}
+
+
+def filters(rows):
+    for row in read(rows.root, "filters"):
+        figures = [f"{eval(row[name], {}, EXAMPLE):,}".replace(",", " ") for name in ("discard_figure", "add_figure")]
+        yield row["property"], row["discard"], figures[0], row["add"], figures[1]
+
+
+def caffenet(rows, name, direction):
+    """Layers of CaffeNet with 400 images, or 32, and their sum."""
+    theirs = read(rows.root, name)
+    ours = [rows.times(f"caffenet-{i}", (IM2COL, TILES, AUTO), 400, 32, direction) for i in range(1, len(theirs))]
+    ours.append((list(map(sum, zip(*(times for times, _ in ours)))), ours[-1][1]))
+    for row, (times, images) in zip(theirs, ours):
+        yield (*row.values(), speedup(row["caffe"], row["fft_cgemm"]), images, *map(figure, times), speedup(times[0], times[2]))
+
+
+def forward(rows):
+    sizes = {row["layer"]: row["fft_size"] for row in read(rows.root, "thesis-3.1")}
+    chosen = {row["case"]: f"{row['engine']}, {row['transform']}" for row in read(rows.root, "choices-avx512", "tests/plan")}
+    for line in caffenet(rows, "thesis-4.1", "forward"):
+        yield (line[0], sizes.get(line[0], ""), *line[1:6], chosen.get(f"caffenet-{line[0][-1]}-forward", ""), *line[6:])
+
+
+def gradient(rows):
+    return caffenet(rows, "thesis-4.4", "backward-weight")
+
+
+def text(rows):
+    sums = [list(caffenet(rows, *table))[-1][-1] for table in (("thesis-4.1", "forward"), ("thesis-4.4", "backward-weight"))]
+    trained = speedup(*(rows.ns.get(("caffenet-train", name, 1)) for name in ("torch", "auto")))
+    ours = ("absent", f"{sums[0]}, im2col", "the same: transforms are in place", f"{sums[1]}, im2col",
+            f"{trained}, PyTorch, a training step of the convolutions")
+    return [(row["figure"], speedup(row["caffe"], row["fft"]), cell) for row, cell in zip(read(rows.root, "thesis-text"), ours)]
+
+
+SWEEPS = {"4.5": (50, 2), "4.6": (200, 4)}  # images of the thesis, and of standard rows
+
+
+def sweep(rows, name):
+    """r, their FFT, their Caffe, ours, oneDNN, and our images, for each size of the kernel."""
+    for row in read(rows.root, f"thesis-{name}"):
+        times, images = rows.times(f"thesis-{name}-r{row['kernel']}", (AUTO, ONEDNN), *SWEEPS[name])
+        yield int(row["kernel"]), float(row["fft_cgemm"]), float(row["caffe"]), *times, images
+
+
+def sweeps(rows):
+    cells = [{r: (*map(figure, (fft, caffe)), speedup(caffe, fft), *map(figure, (ours, best)), speedup(best, ours))
+              for r, fft, caffe, ours, best, _ in sweep(rows, name)} for name in SWEEPS]
+    return [(r, *cells[0].get(r, [""] * 6), *line) for r, line in cells[1].items()]
+
+
+def images(rows, name):
+    return str(next(sweep(rows, name))[-1])
+
+
+def theano(rows):
+    for row in read(rows.root, "dieleman"):
+        standard = row.pop("standard")
+        times, images = rows.times("dieleman-" + row["row"], (IM2COL, ONEDNN, AUTO), int(row["input"].split(",")[0]), int(standard))
+        yield (*list(row.values())[1:], speedup(row["cuda_convnet"], row["fft"]), images, *map(figure, times), speedup(*times[1:]))
+
+
+def complexity(rows):
+    fast = {row.pop("tile"): row.values() for row in read(rows.root, "lavin-2")}
+    return [(*row.values(), *fast.get(row["tile"], [""] * 4)) for row in read(rows.root, "lavin-1")]
+
+
+def accuracy(rows):
+    errors = {(row["layer"], row["engine"], row["tile"]): float(row["largest_error"]) for row in read(rows.root, "accuracy", "docs/bench")}
+    for row in read(rows.root, "lavin-4"):
+        yield (*row.values(), *(f"{errors['vgg-' + row['layer'], *key]:.2E}" for key in (
+            ("cpu/direct", "0"), ("cpu/winograd", "4"), ("cpu/winograd", "6"), ("cpu/tiles", "16"))))
+
+
+def network(rows):
+    """The layers of network E, each as often as the network has it."""
+    for row in read(rows.root, "lavin-5"):
+        layers = [(int(layer["depth"]), rows.times("vgg-" + layer["layer"], (ONEDNN, AUTO), int(row["batch"]))[0])
+                  for layer in read(rows.root, "lavin-3")]
+        sums = [None if any(times[i] is None for _, times in layers) else sum(n * times[i] for n, times in layers) for i in (0, 1)]
+        cells = list(row.values())
+        yield (*cells[:3], speedup(*cells[1:3]), *cells[3:], speedup(*cells[3:]), *map(figure, sums), speedup(*sums))
+
+
+TABLES = {table.__name__: table for table in (
+    algorithms, filters, forward, gradient, text, sweeps, theano, complexity, accuracy, network)}
+
+
+def page(rows):
+    def lines(match):
+        name, *arguments = match[1].split()
+        return "\n".join("| " + " | ".join(map(str, cells)) + " |" for cells in TABLES[name](rows, *arguments))
+    run = {row["name"]: re.split("[,;]", row["value"])[0] for row in read(rows.root, "run", "docs/bench")}
+    written = (pathlib.Path(rows.root) / "bench/seeds/page.md.in").read_text(encoding="utf-8")
+    written = re.sub(r"\{\{images (.*?)\}\}", lambda match: images(rows, match[1]), written)
+    written = written.replace("{{example}}", ", ".join(f"{name} = {value}" for name, value in EXAMPLE.items()))
+    return re.sub(r"\{([a-z ]+)\}", lambda match: run[match[1]], re.sub(r"^\{\{(.*?)\}\}$", lines, written, flags=re.M))
+
+
+def pictures(rows):
+    """The pictures by name."""
+    for name, layer in zip(SWEEPS, ("3 channels of 227 x 227 to 96", "96 channels of 55 x 55 to 256")):
+        kernels, *series, counts = zip(*sweep(rows, name))
+        names = ("FFT in Caffe, GPU", "Caffe, GPU", "Partita, one thread", "oneDNN, one thread")
+        yield f"sweep-{name}.svg", seeds_chart.curves(
+            f"Table {name}: forward of {layer}, ms for an image", "r, of kernels of r x r", kernels,
+            {label: [ms and ms / (SWEEPS[name][0] if "GPU" in label else n) for ms, n in zip(values, counts)]
+             for label, values in zip(names, series)})
+    layers = [row["layer"] for row in read(rows.root, "lavin-3")]
+    speeds = {f"{label}, {n} image{'s' * (n > 1)}": [2 / (rows.per_term(f"vgg-{layer}-n{n}-forward", key) or float("inf")) for layer in layers]
+              for n in (1, 16) for label, key in (("Partita", AUTO), ("oneDNN", ONEDNN))}
+    yield "layers-of-network-e.svg", seeds_chart.bars(
+        "Forward of the layers of network E, one thread, effective GFLOP/s", "layer; two operations for each multiply-add of the "
+        "direct sums", layers, speeds, 100)
+
+
+def outputs(root):
+    """The page and its pictures: path, text."""
+    rows = Rows(root)
+    return {"docs/seeds.md": page(rows)} | {f"docs/images/{name}": picture for name, picture in pictures(rows)}
+
+
+def problems(root):
+    """What --check prints."""
+    yield from wrong_names(root)
+    for path, written in outputs(root).items():
+        file = pathlib.Path(root, path)
+        if not file.is_file() or file.read_text(encoding="utf-8") != written:
+            yield f"{path}: is old: python3 bench/seeds.py writes it"
+
+
+def main():
+    if sys.argv[1:] == ["--check"]:
+        found = list(problems(ROOT))
+        print(*found, sep="\n")
+        return bool(found)
+    if sys.argv[1:]:
+        sys.exit("usage: seeds.py [--check]")
+    for path, written in outputs(ROOT).items():
+        (ROOT / path).write_text(written, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
