@@ -399,7 +399,7 @@ class BenchTable(ScriptTest):
     def test_one_contender_and_the_sums_on_the_page(self):
         self.assertEqual(self.table("build", self.results()).returncode, 0)
         page = (self.tree / "docs/bench.md").read_text()
-        self.assertIn("| real f32 stream, liquid-dsp | `direct-f32-t64` | 40x |  | 15x |  |", page)
+        self.assertIn("| real f32 stream, liquid-dsp | `direct-f32-{t16,t64,t256}` | -, 40x, - |  | 15x |  |", page)
         self.assertIn("| long filter, zita-convolver | `mono-b64-t480000` | 6.92x |  | 6x | 9x |", page)
         self.assertIn("| `slowest vgg-*-n16-*` | 1.33x (`vgg-b-n16-forward`), -, - |  | 1x | 1.3x |", page)
         self.assertIn("| network, torch, 1 and 2 threads | `network-small-layer-train` | -, 0.5x |  |  |  |", page)
@@ -428,7 +428,7 @@ class BenchTable(ScriptTest):
         path.write_text(path.read_text().replace("t64,auto,1,0.5", "t64,auto,1,0.4"))
         self.assertEqual(self.table("--again", "build", folder).returncode, 0)
         page = (self.tree / "docs/bench.md").read_text()
-        self.assertIn("| `direct-f32-t64` | 50x |", page)
+        self.assertIn("| `direct-f32-{t16,t64,t256}` | -, 50x, - |", page)
         self.assertIn("| commit | 0123abc; bench_fir: 0123abd |", page)
         self.assertEqual(self.rows("layer"), layers)
         run = self.tree / "docs/bench/run.csv"
@@ -441,7 +441,7 @@ class BenchTable(ScriptTest):
         folder = self.results()
         self.assertEqual(self.table("build", folder).returncode, 0)
         self.assertEqual(self.table("--avx2", "build", folder).returncode, 0)
-        self.assertIn("| `direct-f32-t64` | 40x | 40x | 15x |  |", (self.tree / "docs/bench.md").read_text())
+        self.assertIn("| `direct-f32-{t16,t64,t256}` | -, 40x, - | -, 40x, - | 15x |  |", (self.tree / "docs/bench.md").read_text())
         self.assertEqual(self.rows("avx2/layer"), self.rows("layer"))
 
     def test_changes_that_no_commit_has(self):
@@ -454,7 +454,7 @@ class BenchTable(ScriptTest):
             self.assertIn("-dirty", result.stderr)
         result = self.table("--print", "build", folder)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("| `direct-f32-t64` | 40x |", result.stdout)
+        self.assertIn("| `direct-f32-{t16,t64,t256}` | -, 40x, - |", result.stdout)
         self.assertFalse((self.tree / "docs/bench").exists())
         self.assertEqual([(self.tree / page).read_text() for page in pages], before)
 

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Builds into build-bench/, runs every benchmark with its peers, and writes docs/bench.md, the rows in docs/bench, the
 # picture and the tables of README.md from their output. Takes an hour; the machine must be idle, or ratios mean nothing.
-# Peers that are absent are named before anything runs.
 #   tools/bench.sh [--quick]        --quick: a short trial run; writes nothing into the tree
-#   tools/bench.sh --again SUBJECT  repeats one benchmark, on the same kind of machine, and keeps all other rows; the page
-#                                   names its commit
+#   tools/bench.sh --again SUBJECT  repeats one benchmark, on the same kind of machine, and keeps all other rows
 #   tools/bench.sh --avx2           streams, signals, layers and networks with AVX2 alone, in some ten minutes
 set -eu
 cd "$(dirname "$0")/.."
@@ -85,7 +83,6 @@ case ${1-} in
 --again) subjects=$2 ;;
 --avx2)
     subjects="stream signal layer network"
-    # oneDNN's, also in PyTorch, PyTorch's own, OpenBLAS's and MKL's switch. Others have none.
     export PARTITA_CPU=avx2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \
         MKL_ENABLE_INSTRUCTIONS=AVX2
     ;;

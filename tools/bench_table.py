@@ -43,6 +43,8 @@ FIGURES = {
     "memory": (lambda ours, _: ours["bytes"] / 2**20, " MiB", True),
     "smaller": (lambda ours, theirs: theirs["bytes"] / max(ours["bytes"], 1), "x", False),
 }
+# Parts of names; cases that differ in these alone share a row of the page.
+PARTS = f"-({'|'.join(DIRECTIONS)})$|(?<=small)-c?f(32|64)(?=-)|(?<=bank-own|k-shared)-\\d+$|(?<=-f32|real|plex)-t\\d+$"
 MAX_SPREAD = 0.3  # (max - min) / median over the repetitions of a row in README.md
 # Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
 SUBSTITUTES = {"onednn-winograd": "onednn"}
@@ -202,20 +204,21 @@ def is_missed(times, target):
 
 
 def targets_table(*runs):
-    """All targets, with the figures of each run. A row has all directions or types of a case, or one thread and two."""
+    """All targets, with the figures of each run. A row has the cases that PARTS tells apart, or one thread and two."""
     rows = {}
     for target in TARGETS:
         what, case, ours, _, figure, *bounds = target
         worst = [(find(times, case, ours) or {}).get("case") for times in runs]
         cells = [number(measure(times, target), figure, bounds) + f" (`{layer}`)" * bool(layer) for times, layer in zip(runs, worst)]
-        layer = re.sub(f"-({'|'.join(DIRECTIONS)})$|(?<=small)-c?f(32|64)(?=-)|(?<=bank-own|k-shared)-\\d+$", "-*", case)
-        what = what if layer != case else re.sub(", [12] threads?$", ", 1 and 2 threads", what)
-        rows.setdefault((what, layer), []).append([f"`{case}`", *cells, *(number(bound, figure) for bound in bounds)])
+        layer, part = re.sub(PARTS, "-@", case), (re.search(PARTS, case) or " ")[0][1:]
+        what = what if part else re.sub(", [12] threads?$", ", 1 and 2 threads", what)
+        rows.setdefault((what, layer), []).append([part, *cells, *(number(bound, figure) for bound in bounds)])
     lines = ["| target | case | measured | with AVX2 alone | floor | goal |", "|---|---|---|---|---|---|"]
     for (what, layer), found in rows.items():
-        columns = zip(*([f"`{layer}`", *cells[1:]] for cells in found) if len(found) > 1 else found)
+        parts, *columns = zip(*found)
+        name = parts[0] if len(parts) == 1 else "*" if parts[0] in DIRECTIONS else "{%s}" % ",".join(parts)
         cells = [", ".join(column[:1] if len(set(column)) == 1 else (cell or "-" for cell in column)) for column in columns]
-        lines.append(f"| {what} | {' | '.join(cells)} |")
+        lines.append(f"| {what} | `{layer.replace('@', name)}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
