@@ -6,10 +6,6 @@
 
 #include "cuda/kernels/spectra.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Block l of a left row and block r of a right row contribute to output block l + r. Blocks first
 // .. first + count - 1 of every output row are computed; each includes the second half of the
 // previous block's sum.
@@ -27,7 +23,8 @@ struct cuda_pairs {
     const void *left, *right;                  // [rows][blocks][planes][points]
     void *out;                                 // [output rows][count][planes][points]
 };
-cudaError_t cuda_launch_pairs(const struct cuda_fft_params *params, const struct cuda_pairs *pairs);
+CUDA_C cudaError_t cuda_launch_pairs(const struct cuda_fft_params *params,
+                                     const struct cuda_pairs *pairs);
 
 // Intervals of one division of blocks of two sizes (geometry/part_schedule.h). Rows and arrays are
 // those of `pairs`: left blocks are those of the taps, right ones those of the signal that are in
@@ -42,11 +39,7 @@ struct cuda_intervals {
 };
 
 // Queue the sums [rows][count][planes][points] of all pairs of each interval.
-cudaError_t cuda_launch_intervals(const struct cuda_fft_params *params,
-                                  const struct cuda_intervals *intervals);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_launch_intervals(const struct cuda_fft_params *params,
+                                         const struct cuda_intervals *intervals);
 
 #endif

@@ -172,18 +172,15 @@ cudaError_t cuda_launch_pairs(const cuda_fft_params *params, const cuda_pairs *p
 {
     const int64_t blocks = ceiling(params->points * params->planes, PAIRS_THREADS) *
                            ceiling(pairs->count, pairs->per_thread) * pairs->rows;
-    return with_scalar(params->f64, [=](auto scalar) {
-        return queue(pairs_kernel<decltype(scalar)>, blocks, dim3(PAIRS_THREADS), 0, *pairs,
-                     params->points, params->planes);
-    });
+    return queue_real(params->f64, pairs_kernel<float>, pairs_kernel<double>, blocks,
+                      dim3(PAIRS_THREADS), 0, *pairs, params->points, params->planes);
 }
 
 cudaError_t cuda_launch_intervals(const cuda_fft_params *params, const cuda_intervals *intervals)
 {
     const int64_t bins = params->points * params->planes,
                   spectra = intervals->pairs.rows * intervals->pairs.count;
-    return with_scalar(params->f64, [=](auto scalar) {
-        return queue(intervals_kernel<decltype(scalar)>, ceiling(bins, PAIRS_THREADS) * spectra,
-                     dim3(PAIRS_THREADS), 0, *intervals, bins);
-    });
+    return queue_real(params->f64, intervals_kernel<float>, intervals_kernel<double>,
+                      ceiling(bins, PAIRS_THREADS) * spectra, dim3(PAIRS_THREADS), 0, *intervals,
+                      bins);
 }

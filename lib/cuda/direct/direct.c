@@ -32,14 +32,6 @@ static int64_t pass_taps(const struct cuda_pass *pass)
     return pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
 }
 
-// The least power of two from n on, at most `most`.
-static int direct_power_of_two(int64_t n, int limit)
-{
-    int power = 1;
-    while (power < n && power < limit) power *= 2;
-    return power;
-}
-
 // Bytes of shared memory; more than any device has if a number does not fit.
 static int64_t measure_tile(const struct cuda_pass *pass, bool f64, struct cuda_tile *tile)
 {
@@ -80,8 +72,8 @@ static bool split_direct_tiles(const struct cuda_pass *pass, bool f64, size_t li
                                  pass->to < CUDA_TILE_CHANNELS / 2 ? 1 : CUDA_TILE_CHANNELS};
     const bool spans = tile.channels == 1 && column->from_step == 1 && column->from_dilation == 1;
     tile.each = spans ? CUDA_TILE_SPAN : CUDA_TILE_COLUMNS;
-    tile.threads_x = direct_power_of_two((column->n + tile.each - 1) / tile.each, WARP);
-    tile.threads_y = direct_power_of_two(pass->axis[1].n, CUDA_PASS_THREADS / tile.threads_x);
+    tile.threads_x = power_of_two((column->n + tile.each - 1) / tile.each, WARP);
+    tile.threads_y = power_of_two(pass->axis[1].n, CUDA_PASS_THREADS / tile.threads_x);
     assert(tile.threads_x * tile.threads_y <= CUDA_PASS_THREADS);
     for (;;) {
         const int64_t bytes = measure_tile(pass, f64, &tile);

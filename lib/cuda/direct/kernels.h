@@ -5,10 +5,6 @@
 
 #include "cuda/kernels/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum cuda_direct_variant {
     CUDA_DIRECT_PLAIN, // each thread computes one output; samples and taps come from the caches
     CUDA_DIRECT_HALO,  // a thread block shares a tile of samples with its halo, and taps
@@ -34,18 +30,14 @@ struct cuda_tile {
 };
 
 // Queue a pass.
-cudaError_t cuda_direct_queue_plain(const struct cuda_pass *pass, bool f64,
-                                    const struct cuda_pass_arrays *arrays);
-cudaError_t cuda_direct_queue_tiles(const struct cuda_pass *pass, bool f64,
-                                    const struct cuda_tile *tile,
-                                    const struct cuda_pass_arrays *arrays);
+CUDA_C cudaError_t cuda_direct_queue_plain(const struct cuda_pass *pass, bool f64,
+                                           const struct cuda_pass_arrays *arrays);
+CUDA_C cudaError_t cuda_direct_queue_tiles(const struct cuda_pass *pass, bool f64,
+                                           const struct cuda_tile *tile,
+                                           const struct cuda_pass_arrays *arrays);
 
 // Queues the gradient of the taps of a forward pass, in the caller's order.
-cudaError_t cuda_direct_queue_weight(const struct cuda_pass *pass, bool f64, void *gw,
-                                     const void *x, const void *gy);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_direct_queue_weight(const struct cuda_pass *pass, bool f64, void *gw,
+                                            const void *x, const void *gy);
 
 #endif

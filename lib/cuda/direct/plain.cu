@@ -48,10 +48,7 @@ cudaError_t cuda_direct_queue_plain(const cuda_pass *pass, bool f64, const cuda_
     const int64_t positions = pass->axis[0].n * pass->axis[1].n * pass->axis[2].n;
     const int64_t blocks =
         ceiling(positions, CUDA_PASS_THREADS) * pass->groups * pass->to * pass->batch;
-    return with_scalar(f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue(direct_plain_kernel<T>, blocks, dim3(CUDA_PASS_THREADS), 0, *pass,
-                     (T *)arrays->to, (const T *)arrays->from, (const T *)arrays->taps,
-                     (const T *)arrays->bias);
-    });
+    return queue_real(f64, direct_plain_kernel<float>, direct_plain_kernel<double>, blocks,
+                      dim3(CUDA_PASS_THREADS), 0, *pass, arrays->to, arrays->from, arrays->taps,
+                      arrays->bias);
 }

@@ -285,7 +285,6 @@ cudaError_t cuda_direct_queue_tiles(const cuda_pass *pass, bool f64, const cuda_
         if (tile->channels == 1) kernel = direct_tile_kernel<T, 1>;
         if (tile->each == CUDA_TILE_SPAN) kernel = direct_span_kernel<T>;
         return queue(kernel, blocks, dim3(tile->threads_x, tile->threads_y), tile->shared_bytes,
-                     *pass, *tile, (T *)arrays->to, (const T *)arrays->from,
-                     (const T *)arrays->taps, (const T *)arrays->bias);
+                     *pass, *tile, arrays->to, arrays->from, arrays->taps, arrays->bias);
     });
 }

@@ -80,10 +80,7 @@ cudaError_t cuda_direct_queue_weight(const cuda_pass *pass, bool f64, void *gw, 
     const int64_t blocks = ceiling(n_taps, CUDA_WEIGHT_TAPS) * pass->from * pass->to * pass->groups;
     const dim3 threads =
         weight_threads(pass->axis[2].n, pass->batch * pass->axis[0].n * pass->axis[1].n);
-    return with_scalar(f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue(direct_weight_kernel<T>, blocks, threads,
-                     CUDA_WEIGHT_TAPS * threads.x * threads.y * sizeof(T), *pass, (T *)gw,
-                     (const T *)x, (const T *)gy);
-    });
+    return queue_real(f64, direct_weight_kernel<float>, direct_weight_kernel<double>, blocks,
+                      threads, CUDA_WEIGHT_TAPS * threads.x * threads.y * (f64 ? 8 : 4), *pass, gw,
+                      x, gy);
 }

@@ -51,56 +51,30 @@ static struct cuda_layer_part gemm_part(const struct partita_plan *plan, size_t 
     return part_of_pass(&pass);
 }
 
-// A batch for the kernels, whose lines are `pitch` scalars.
-static struct cuda_gemm gemm_of(const struct cuda_layer_batch *batch, int64_t pitch)
+static cudaError_t gemm_queue(const struct cuda_layer_batch *batch, enum cuda_layer_move move,
+                              void *to, const void *from, const void *bias)
 {
     const struct partita_plan *plan = batch->plan;
-    return (struct cuda_gemm){.pass = cuda_pass_of(&plan->shape, plan->direction, batch->number),
-                              .storage = cuda_storage_of(&plan->shape),
-                              .first = batch->first,
-                              .n = batch->n,
-                              .pitch = pitch,
-                              .chunks = batch->product.chunks,
-                              .chunk_plane = batch->product.chunk_plane};
-}
-
-// With `gradient` gy as a panel: its positions are those of the pass, its terms output channels.
-static cudaError_t gemm_load(const struct cuda_layer_batch *batch, bool gradient, void *panel,
-                             const void *samples)
-{
-    struct cuda_gemm gemm = gemm_of(batch, batch->product.b.pitch);
-    if (gradient) gemm.pass.from = gemm.pass.to;
-    for (int a = 0; a < 3 && gradient; a++) {
+    struct cuda_gemm gemm = {.pass = cuda_pass_of(&plan->shape, plan->direction, batch->number),
+                             .storage = cuda_storage_of(&plan->shape),
+                             .first = batch->first,
+                             .n = batch->n,
+                             .pitch = cuda_layer_pitch(batch, move),
+                             .chunks = batch->product.chunks,
+                             .chunk_plane = batch->product.chunk_plane};
+    // The positions of gy as a panel are those of the pass, its terms output channels.
+    if (move == CUDA_LOAD_GRADIENT) gemm.pass.from = gemm.pass.to;
+    for (int a = 0; a < 3 && move == CUDA_LOAD_GRADIENT; a++) {
         struct cuda_axis *axis = &gemm.pass.axis[a];
         axis->taps = 1;
         axis->from_first = 0;
         axis->from_step = 1;
         axis->from_size = axis->n;
     }
-    return cuda_gemm_load(&gemm, panel, samples);
+    return cuda_gemm_queue(&gemm, move, to, from, bias);
 }
 
-static cudaError_t gemm_store(const struct cuda_layer_batch *batch, void *samples, void *sums,
-                              const void *bias)
-{
-    const struct cuda_gemm gemm = gemm_of(batch, batch->product.c.pitch);
-    return cuda_gemm_store(&gemm, samples, sums, bias);
-}
-
-static cudaError_t gemm_pack(const struct cuda_layer_batch *batch, void *packed, const void *taps)
-{
-    const struct cuda_gemm gemm = gemm_of(batch, batch->product.a.pitch);
-    return cuda_gemm_taps(&gemm, packed, taps);
-}
-
-static cudaError_t gemm_unpack(const struct cuda_layer_batch *batch, void *taps, void *sums)
-{
-    const struct cuda_gemm gemm = gemm_of(batch, batch->product.c.pitch);
-    return cuda_gemm_gradient(&gemm, taps, sums);
-}
-
-static const struct cuda_transform gemm_transform = {gemm_part, gemm_load, gemm_store, gemm_pack,
-                                                     gemm_unpack};
+static const struct cuda_transform gemm_transform = {gemm_part, gemm_queue};
 
 // All passes of a direction, without a choice.
 static struct cuda_layer lay_out_gemm(const struct request *request)
@@ -342,7 +316,7 @@ static enum partita_status run_in_place(const struct partita_plan *plan,
     }
     if (status != PARTITA_OK) return status;
     if (!stored) return cuda_finish_result(plan, operands->to, cuda_filter_added(filter));
-    return CU(plan, gemm_store(&whole, operands->to, sums, cuda_filter_added(filter)));
+    return CU(plan, gemm_queue(&whole, CUDA_STORE, operands->to, sums, cuda_filter_added(filter)));
 }
 
 static bool is_aligned(const struct operands *operands)

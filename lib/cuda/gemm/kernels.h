@@ -10,10 +10,6 @@
 
 #include "cuda/kernels/pass.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     CUDA_GEMM_EACH = 8, // terms, or channels, of a thread
 };
@@ -26,19 +22,11 @@ struct cuda_gemm {
     int64_t chunks, chunk_plane; // of sums, and scalars from one to the next
 };
 
-// Queues the panel [group][term][pitch] of the samples of `from`.
-cudaError_t cuda_gemm_load(const struct cuda_gemm *gemm, void *panel, const void *from);
-// Queues outputs from sums [chunk][group][output channel][pitch], added in the order of chunks,
-// with bias (stored like `to`; NULL: none) and activation.
-cudaError_t cuda_gemm_store(const struct cuda_gemm *gemm, void *to, const void *sums,
-                            const void *bias);
-// Queues packed taps [group][term][pitch of output channels].
-cudaError_t cuda_gemm_taps(const struct cuda_gemm *gemm, void *packed, const void *taps);
-// Queues the gradient of the taps from sums [chunk][group][output channel][pitch of terms].
-cudaError_t cuda_gemm_gradient(const struct cuda_gemm *gemm, void *gw, const void *sums);
-
-#ifdef __cplusplus
-}
-#endif
+// Queues a move. Matrices are the panel [group][term][pitch] of samples, packed taps
+// [group][term][pitch of output channels], and sums: of outputs [chunk][group][output
+// channel][pitch], of the gradient of taps [chunk][group][output channel][pitch of terms]. Chunks
+// are added in their order. bias: stored like outputs.
+CUDA_C cudaError_t cuda_gemm_queue(const struct cuda_gemm *gemm, enum cuda_layer_move move,
+                                   void *to, const void *from, const void *bias);
 
 #endif

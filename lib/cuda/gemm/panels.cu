@@ -178,51 +178,29 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
 }
 } // namespace
 
-cudaError_t cuda_gemm_load(const cuda_gemm *gemm, void *panel, const void *from)
+cudaError_t cuda_gemm_queue(const cuda_gemm *gemm, cuda_layer_move move, void *to, const void *from,
+                            const void *bias)
 {
-    const int64_t blocks = ceiling(gemm->n, CUDA_THREADS) *
-                           ceiling(terms_of(gemm->pass), CUDA_GEMM_EACH) * gemm->pass.groups;
+    const cuda_pass &pass = gemm->pass;
+    const int64_t terms = terms_of(pass), positions = ceiling(gemm->n, CUDA_THREADS);
+    const dim3 threads(CUDA_THREADS);
     return with_storage(gemm->storage, [=](auto zero) {
         typedef decltype(zero) S;
         typedef typename sum_of<S>::type T;
-        void (*kernel)(cuda_gemm, T *, const S *) = gemm_load_kernel<S, T, false>;
-        if (terms_of(gemm->pass) == gemm->pass.from) kernel = gemm_load_kernel<S, T, true>;
-        return queue(kernel, blocks, dim3(CUDA_THREADS), 0, *gemm, (T *)panel, (const S *)from);
-    });
-}
-
-cudaError_t cuda_gemm_store(const cuda_gemm *gemm, void *to, const void *sums, const void *bias)
-{
-    const int64_t blocks =
-        ceiling(gemm->n, CUDA_THREADS) * ceiling(gemm->pass.to, CUDA_GEMM_EACH) * gemm->pass.groups;
-    return with_storage(gemm->storage, [=](auto zero) {
-        typedef decltype(zero) S;
-        typedef typename sum_of<S>::type T;
-        return queue(gemm_store_kernel<S, T>, blocks, dim3(CUDA_THREADS), 0, *gemm, (S *)to,
-                     (const T *)sums, (const S *)bias);
-    });
-}
-
-cudaError_t cuda_gemm_taps(const cuda_gemm *gemm, void *packed, const void *taps)
-{
-    const int64_t blocks =
-        ceiling(gemm->pass.to, CUDA_THREADS) * terms_of(gemm->pass) * gemm->pass.groups;
-    return with_storage(gemm->storage, [=](auto zero) {
-        typedef decltype(zero) S;
-        typedef typename sum_of<S>::type T;
-        return queue(gemm_taps_kernel<S, T>, blocks, dim3(CUDA_THREADS), 0, *gemm, (T *)packed,
-                     (const S *)taps);
-    });
-}
-
-cudaError_t cuda_gemm_gradient(const cuda_gemm *gemm, void *gw, const void *sums)
-{
-    const int64_t blocks =
-        ceiling(terms_of(gemm->pass), CUDA_THREADS) * gemm->pass.to * gemm->pass.groups;
-    return with_storage(gemm->storage, [=](auto zero) {
-        typedef decltype(zero) S;
-        typedef typename sum_of<S>::type T;
-        return queue(gemm_gradient_kernel<S, T>, blocks, dim3(CUDA_THREADS), 0, *gemm, (S *)gw,
-                     (const T *)sums);
+        if (move == CUDA_STORE)
+            return queue(gemm_store_kernel<S, T>,
+                         positions * ceiling(pass.to, CUDA_GEMM_EACH) * pass.groups, threads, 0,
+                         *gemm, to, from, bias);
+        if (move == CUDA_PACK)
+            return queue(gemm_taps_kernel<S, T>,
+                         ceiling(pass.to, CUDA_THREADS) * terms * pass.groups, threads, 0, *gemm,
+                         to, from);
+        if (move == CUDA_UNPACK)
+            return queue(gemm_gradient_kernel<S, T>,
+                         ceiling(terms, CUDA_THREADS) * pass.to * pass.groups, threads, 0, *gemm,
+                         to, from);
+        return queue(
+            terms == pass.from ? gemm_load_kernel<S, T, true> : gemm_load_kernel<S, T, false>,
+            positions * ceiling(terms, CUDA_GEMM_EACH) * pass.groups, threads, 0, *gemm, to, from);
     });
 }

@@ -11,13 +11,7 @@
 #ifndef PARTITA_CUDA_FFT_H
 #define PARTITA_CUDA_FFT_H
 
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stddef.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "interface.h"
 
 enum {
     CUDA_FFT_POINTS = 16,         // points that one thread of a transform holds
@@ -63,9 +57,5 @@ static inline size_t cuda_fft_shared(size_t points, bool f64)
 {
     return (points + points / 16) * 2 * (f64 ? 8 : 4);
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -276,12 +276,10 @@ cudaError_t cuda_launch_lags(const cuda_lags *lags, int sums, bool f64, void *sp
 {
     const int log2_points = lags->form.log2_points;
     const int64_t chunks = sums == 1 ? lags->tasks : lags->tasks / lags->jobs * lags->chunks;
-    const cudaError_t error = with_scalar(f64, [=](auto scalar) {
-        using T = decltype(scalar);
-        return queue(lags_kernel_of<T>(lags, sums), lags->tasks * lags->splits,
-                     fft_block(log2_points), cuda_lags_shared((size_t)1 << log2_points, sums, f64),
-                     *lags, (complex_of<T> *)spectra, (const T *)x, (const T *)w);
-    });
+    const cudaError_t error =
+        queue_real(f64, lags_kernel_of<float>(lags, sums), lags_kernel_of<double>(lags, sums),
+                   lags->tasks * lags->splits, fft_block(log2_points),
+                   cuda_lags_shared((size_t)1 << log2_points, sums, f64), *lags, spectra, x, w);
     if (error != cudaSuccess) return error;
     return cuda_launch_add_sums(f64, spectra, spectra, chunks << (log2_points + 1), lags->splits);
 }
@@ -290,10 +288,7 @@ cudaError_t cuda_launch_lags_results(const cuda_lags *lags, const cuda_sink *sin
                                      const void *spectra)
 {
     const dim3 threads = fft_block(lags->form.log2_points);
-    return with_scalar(f64, [=](auto scalar) {
-        using T = decltype(scalar);
-        return queue(lags_results_kernel<T>, ceiling(lags->tasks, threads.y), threads,
-                     fft_block_shared(lags->form.log2_points, f64), *lags, *sink,
-                     (const complex_of<T> *)spectra);
-    });
+    return queue_real(f64, lags_results_kernel<float>, lags_results_kernel<double>,
+                      ceiling(lags->tasks, threads.y), threads,
+                      fft_block_shared(lags->form.log2_points, f64), *lags, *sink, spectra);
 }

@@ -13,10 +13,6 @@
 
 #include "spectra.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { CUDA_LAGS_TERMS = 64 }; // products summed before their sum is rounded into the total
 
 // A job is one sum of a path, or two adjacent sums that a thread block computes together: the
@@ -49,13 +45,10 @@ static inline size_t cuda_lags_shared(size_t points, int sums, bool f64)
 // cuda_launch_lags queues spectra [path][chunk][points] of all tasks, by jobs of `sums` sums, 1 or
 // 2; `spectra` has room for those of every split. cuda_launch_lags_results queues the lags of
 // spectra [tasks][points] of one sum each.
-cudaError_t cuda_launch_lags(const struct cuda_lags *lags, int sums, bool f64, void *spectra,
-                             const void *x, const void *w);
-cudaError_t cuda_launch_lags_results(const struct cuda_lags *lags, const struct cuda_sink *sink,
-                                     bool f64, const void *spectra);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_launch_lags(const struct cuda_lags *lags, int sums, bool f64, void *spectra,
+                                    const void *x, const void *w);
+CUDA_C cudaError_t cuda_launch_lags_results(const struct cuda_lags *lags,
+                                            const struct cuda_sink *sink, bool f64,
+                                            const void *spectra);
 
 #endif

@@ -51,7 +51,15 @@ inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 thr
     config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = cuda_thread()->stream;
-    return cudaLaunchKernelEx(&config, kernel, arguments...);
+    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+// The same of the kernel for the type that a problem computes in.
+template <typename KernelF32, typename KernelF64, typename... Arguments>
+inline cudaError_t queue_real(bool f64, KernelF32 *kernel_f32, KernelF64 *kernel_f64,
+                              Arguments... arguments)
+{
+    return f64 ? queue(kernel_f64, arguments...) : queue(kernel_f32, arguments...);
 }
 
 // Calls a function object with a zero of the type that a problem computes in.
@@ -124,14 +132,6 @@ template <typename T, int N> inline __device__ void add_threads(T sum[N], T *sha
     }
     if (thread > 0) return; // no other thread waited for the last addition
     for (int i = 0; i < N; i++) sum[i] = shared[i * threads];
-}
-
-// The least power of two from n on, at most `most`.
-inline int power_of_two(int64_t n, int max)
-{
-    int power = 1;
-    while (power < n && power < max) power *= 2;
-    return power;
 }
 
 #endif

@@ -4,19 +4,23 @@
 #ifndef PARTITA_CUDA_PASS_H
 #define PARTITA_CUDA_PASS_H
 
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "interface.h"
 
 enum { CUDA_PASS_THREADS = 256 }; // of a thread block, at most
 
 // How samples and taps are stored in arrays of the caller. Sums of values in two bytes are
 // f32.
 enum cuda_storage { CUDA_STORED_F32, CUDA_STORED_F64, CUDA_STORED_F16, CUDA_STORED_BF16 };
+
+// Moves between arrays of the caller and matrices, for engines that compute layers by products
+// (cuda/layer/layer.h).
+enum cuda_layer_move {
+    CUDA_LOAD,          // samples of x, or gy of backward data, into matrices
+    CUDA_LOAD_GRADIENT, // samples of gy of backward weight into matrices
+    CUDA_STORE,         // sums into outputs, with bias (NULL: none) and activation
+    CUDA_PACK,          // taps into matrices
+    CUDA_UNPACK,        // sums, which may be overwritten, into the gradient of taps
+};
 
 // Along one axis output j of a pass, j < n, goes to position to_first + to_step*j and is the sum
 // over taps t < taps of
@@ -43,9 +47,5 @@ struct cuda_pass_arrays {
     void *to;
     const void *from, *taps, *bias;
 };
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -145,7 +145,6 @@ template <typename Algorithm, typename Kernel>
 inline cudaError_t queue_matrix_product(const cuda_product *product, Kernel outer, Kernel inner,
                                         void *c, const void *a, const void *b)
 {
-    typedef typename Algorithm::element E;
     typedef typename Algorithm::tile tile;
     typedef typename Algorithm::a_panel a_panel;
     const size_t bytes =
@@ -153,7 +152,7 @@ inline cudaError_t queue_matrix_product(const cuda_product *product, Kernel oute
     const int64_t tiles =
         ceiling(product->rows, tile::ROWS) * ceiling(product->columns, tile::COLUMNS);
     return queue(product->a.terms_inner ? inner : outer, tiles * product->chunks * product->batch,
-                 dim3(tile::THREADS), bytes, *product, (E *)c, (const E *)a, (const E *)b);
+                 dim3(tile::THREADS), bytes, *product, c, a, b);
 }
 
 // Blocks are [matrix][chunk][block of columns][block of rows]: neighbours read the same columns of

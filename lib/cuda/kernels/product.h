@@ -17,13 +17,7 @@
 #ifndef PARTITA_CUDA_PRODUCT_H
 #define PARTITA_CUDA_PRODUCT_H
 
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "interface.h"
 
 enum cuda_element { CUDA_F32, CUDA_F64, CUDA_CF32, CUDA_CF64, CUDA_ELEMENTS };
 
@@ -65,29 +59,25 @@ static inline int64_t cuda_element_bytes(enum cuda_element element)
 
 // Number of chunks, at most `max`, for a sum of `terms` terms: with few rows and columns, enough
 // chunks for several thread blocks on each processor of any device.
-int64_t cuda_product_chunks(const struct cuda_product *product, int64_t terms, int64_t max);
+CUDA_C int64_t cuda_product_chunks(const struct cuda_product *product, int64_t terms, int64_t max);
 
 // Time that the busiest of `processors` processors spends on a product with the best block size, in
 // multiply-adds of all its threads at once (a complex multiply-add counts as four).
-double cuda_product_slots(const struct cuda_product *product, int processors);
+CUDA_C double cuda_product_slots(const struct cuda_product *product, int processors);
 
 // Root mean square of the error that an arithmetic adds to those of CUDA_MULTIPLY_ADD, relative to
 // the sums of independent terms (decision 43).
-double cuda_product_error(enum cuda_arithmetic arithmetic);
+CUDA_C double cuda_product_error(enum cuda_arithmetic arithmetic);
 
 // The fastest arithmetic of those that add no more than this error, for a device that does
 // tf32_rate multiply-adds of TF32 in the time of one of f32. Neither a product's size nor a
 // device's number of processors has an effect, so that how work is split changes no bit.
-enum cuda_arithmetic cuda_product_arithmetic(enum cuda_element element, double tf32_rate,
-                                             double error);
+CUDA_C enum cuda_arithmetic cuda_product_arithmetic(enum cuda_element element, double tf32_rate,
+                                                    double error);
 
 // Queues the products, with the best block size for that many processors; the block size changes no
 // bit of C.
-cudaError_t cuda_launch_product(const struct cuda_product *product, int processors, void *c,
-                                const void *a, const void *b);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_launch_product(const struct cuda_product *product, int processors, void *c,
+                                       const void *a, const void *b);
 
 #endif

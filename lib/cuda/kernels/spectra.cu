@@ -170,16 +170,13 @@ cudaError_t cuda_launch_windows(const cuda_fft_params *params, void *to,
     const int64_t n = rows * windows->count, transforms = n * params->planes;
     const int log2_points = params->form.log2_points;
     const dim3 threads = fft_block(log2_points);
-    return with_scalar(params->f64, [=](auto scalar) {
-        using T = decltype(scalar);
-        complex_of<T> *spectra = (complex_of<T> *)to;
-        if (!params->in_block)
-            return queue(long_windows_kernel<T>, n * (params->points / LONG_STEP),
-                         dim3(CUDA_THREADS), 0, *params, *windows, spectra, (const T *)x);
-        return queue(windows_kernel<T>, ceiling(transforms, threads.y), threads,
-                     fft_block_shared(log2_points, params->f64), *params, *windows, spectra,
-                     (const T *)x, transforms);
-    });
+    if (!params->in_block)
+        return queue_real(params->f64, long_windows_kernel<float>, long_windows_kernel<double>,
+                          n * (params->points / LONG_STEP), dim3(CUDA_THREADS), 0, *params,
+                          *windows, to, x);
+    return queue_real(
+        params->f64, windows_kernel<float>, windows_kernel<double>, ceiling(transforms, threads.y),
+        threads, fft_block_shared(log2_points, params->f64), *params, *windows, to, x, transforms);
 }
 
 cudaError_t cuda_launch_results(const cuda_fft_params *params, const cuda_sink *sink,
@@ -190,15 +187,14 @@ cudaError_t cuda_launch_results(const cuda_fft_params *params, const cuda_sink *
     const dim3 threads = fft_block(log2_points);
     return with_scalar(params->f64, [=](auto scalar) {
         using T = decltype(scalar);
-        const complex_of<T> *spectra = (const complex_of<T> *)from;
         const auto kernel = sink->accumulate ? results_kernel<T, true> : results_kernel<T, false>;
         const auto long_kernel =
             sink->accumulate ? long_results_kernel<T, true> : long_results_kernel<T, false>;
         if (!params->in_block)
             return queue(long_kernel, n * (params->points / LONG_STEP), dim3(CUDA_THREADS), 0,
-                         *params, *sink, spectra, first, blocks);
+                         *params, *sink, from, first, blocks);
         return queue(kernel, ceiling(n, threads.y), threads,
-                     fft_block_shared(log2_points, params->f64), *params, *sink, spectra, first,
+                     fft_block_shared(log2_points, params->f64), *params, *sink, from, first,
                      blocks, n);
     });
 }
@@ -206,11 +202,7 @@ cudaError_t cuda_launch_results(const cuda_fft_params *params, const cuda_sink *
 cudaError_t cuda_launch_mirrored(const cuda_fft_params *params, void *to, const void *from,
                                  int64_t blocks)
 {
-    return with_scalar(params->f64, [=](auto scalar) {
-        using T = decltype(scalar);
-        return queue(mirrored_kernel<T>,
-                     ceiling(blocks * params->points * params->planes, CUDA_THREADS),
-                     dim3(CUDA_THREADS), 0, (complex_of<T> *)to, (const complex_of<T> *)from,
-                     params->points, params->planes, blocks);
-    });
+    return queue_real(params->f64, mirrored_kernel<float>, mirrored_kernel<double>,
+                      ceiling(blocks * params->points * params->planes, CUDA_THREADS),
+                      dim3(CUDA_THREADS), 0, to, from, params->points, params->planes, blocks);
 }

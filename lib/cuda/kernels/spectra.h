@@ -10,10 +10,6 @@
 
 #include "windows.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The parameters of a plan's transform that the kernels need.
 struct cuda_fft_params {
     struct cuda_fft_form form;
@@ -38,23 +34,21 @@ struct cuda_sink {
 
 // Queues spectra [rows][windows][planes][points], or for long transforms the points that cuFFT will
 // transform.
-cudaError_t cuda_launch_windows(const struct cuda_fft_params *params, void *to,
-                                const struct cuda_windows *windows, int64_t rows, const void *x);
+CUDA_C cudaError_t cuda_launch_windows(const struct cuda_fft_params *params, void *to,
+                                       const struct cuda_windows *windows, int64_t rows,
+                                       const void *x);
 
 // Queues the results of spectra [rows][blocks][planes][points]; cuFFT has transformed long ones
 // back before. Block 0 begins at position `first`.
-cudaError_t cuda_launch_results(const struct cuda_fft_params *params, const struct cuda_sink *sink,
-                                const void *from, int64_t first, int64_t blocks);
+CUDA_C cudaError_t cuda_launch_results(const struct cuda_fft_params *params,
+                                       const struct cuda_sink *sink, const void *from,
+                                       int64_t first, int64_t blocks);
 
 // Queues the spectra [blocks][planes][points] of the same blocks in reverse order, with reversed
 // samples (complex ones conjugated). Block i is the conjugate of block blocks-1-i, shifted by a
 // block, so that none of its samples is before the block. Products with them contribute to output
 // block right - left + blocks: convolution with them is correlation with `from`.
-cudaError_t cuda_launch_mirrored(const struct cuda_fft_params *params, void *to, const void *from,
-                                 int64_t blocks);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_launch_mirrored(const struct cuda_fft_params *params, void *to,
+                                        const void *from, int64_t blocks);
 
 #endif

@@ -55,11 +55,9 @@ cudaError_t cuda_launch_add_sums(bool f64, void *to, void *sums, int64_t n, int6
     cudaError_t error = cudaSuccess;
     for (int64_t step = 1; count > 1 && error == cudaSuccess; step *= CUDA_SUMS_GROUP) {
         const int64_t groups = ceiling(count, CUDA_SUMS_GROUP);
-        error = with_scalar(f64, [=](auto zero) {
-            typedef decltype(zero) T;
-            return queue(add_sums_kernel<T>, ceiling(groups * n, CUDA_THREADS), dim3(CUDA_THREADS),
-                         0, (T *)(groups > 1 ? sums : to), (const T *)sums, n, count, step);
-        });
+        error = queue_real(f64, add_sums_kernel<float>, add_sums_kernel<double>,
+                           ceiling(groups * n, CUDA_THREADS), dim3(CUDA_THREADS), 0,
+                           groups > 1 ? sums : to, sums, n, count, step);
         count = groups;
     }
     return error;
@@ -67,11 +65,9 @@ cudaError_t cuda_launch_add_sums(bool f64, void *to, void *sums, int64_t n, int6
 
 cudaError_t cuda_launch_finish(const cuda_finish *finish, bool f64)
 {
-    return with_scalar(f64, [=](auto zero) {
-        return queue(finish_kernel<decltype(zero)>,
-                     ceiling(finish->rows * finish->length, CUDA_THREADS), dim3(CUDA_THREADS), 0,
-                     *finish);
-    });
+    return queue_real(f64, finish_kernel<float>, finish_kernel<double>,
+                      ceiling(finish->rows * finish->length, CUDA_THREADS), dim3(CUDA_THREADS), 0,
+                      *finish);
 }
 
 cudaError_t cuda_bias_gradient(const int64_t sizes[3], cuda_storage storage, void *gb,
@@ -82,7 +78,7 @@ cudaError_t cuda_bias_gradient(const int64_t sizes[3], cuda_storage storage, voi
     return with_storage(storage, [=](auto zero) {
         typedef decltype(zero) S;
         typedef typename sum_of<S>::type T;
-        return queue(bias_gradient_kernel<S, T>, channels, dim3(threads), threads * sizeof(T),
-                     (S *)gb, (const S *)gy, batch, channels, n);
+        return queue(bias_gradient_kernel<S, T>, channels, dim3(threads), threads * sizeof(T), gb,
+                     gy, batch, channels, n);
     });
 }

@@ -4,20 +4,12 @@
 #ifndef PARTITA_CUDA_SUMS_H
 #define PARTITA_CUDA_SUMS_H
 
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "pass.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 // Queues to[n] = the sum over i < count of sums[i][n], reals, in groups of CUDA_SUMS_GROUP and in
 // order; sums are overwritten. `to` may be `sums`.
 enum { CUDA_SUMS_GROUP = 32 };
-cudaError_t cuda_launch_add_sums(bool f64, void *to, void *sums, int64_t n, int64_t count);
+CUDA_C cudaError_t cuda_launch_add_sums(bool f64, void *to, void *sums, int64_t n, int64_t count);
 
 // y [rows][length], reals: bias [channels] of channel row % channels is added, NULL: none; then
 // negative outputs become 0 if `relu`.
@@ -27,15 +19,11 @@ struct cuda_finish {
     int64_t rows, length, channels;
     bool relu;
 };
-cudaError_t cuda_launch_finish(const struct cuda_finish *finish, bool f64);
+CUDA_C cudaError_t cuda_launch_finish(const struct cuda_finish *finish, bool f64);
 
 // Queues gb[k] = the sum of gy [batch][channels][n] over items and positions; sizes are those
 // three.
-cudaError_t cuda_bias_gradient(const int64_t sizes[3], enum cuda_storage storage, void *gb,
-                               const void *gy);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_bias_gradient(const int64_t sizes[3], enum cuda_storage storage, void *gb,
+                                      const void *gy);
 
 #endif

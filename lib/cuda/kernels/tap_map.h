@@ -4,8 +4,7 @@
 #ifndef PARTITA_CUDA_TAP_MAP_H
 #define PARTITA_CUDA_TAP_MAP_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "interface.h"
 
 // Along an axis tap k of branch j is tap j + period*k of the kernel, if that exists. reversed:
 // taps-1-k takes the place of k. flip: taps of the kernel are counted from the end.

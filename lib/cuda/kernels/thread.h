@@ -3,12 +3,7 @@
 #ifndef PARTITA_CUDA_THREAD_H
 #define PARTITA_CUDA_THREAD_H
 
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "interface.h"
 
 struct cuda_thread {
     cudaStream_t stream; // that work is queued on
@@ -16,11 +11,7 @@ struct cuda_thread {
     bool loaded;         // that was done for all kernels that are queued
 };
 
-const struct cuda_thread *cuda_thread(void);
-void cuda_thread_set(const struct cuda_thread *thread);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C const struct cuda_thread *cuda_thread(void);
+CUDA_C void cuda_thread_set(const struct cuda_thread *thread);
 
 #endif

@@ -5,9 +5,6 @@
 #ifndef PARTITA_CUDA_WINDOWS_H
 #define PARTITA_CUDA_WINDOWS_H
 
-#include <cuda_runtime_api.h>
-#include <stdint.h>
-
 #include "fft.h"
 
 // Sample i < length of window b of a row has position q = first + b*hop + i. It is sample q/step of

@@ -190,7 +190,7 @@ enum partita_status cuda_layer_filter_pack(struct partita_filter *filter, const 
     (void)scratch;
     for (size_t i = 0; i < layer->parts && status == PARTITA_OK; i++) {
         const struct cuda_layer_batch whole = cuda_layer_whole(plan, i);
-        status = CU(plan, layer->transform->pack(&whole, packed, taps));
+        status = CU(plan, layer->transform->queue(&whole, CUDA_PACK, packed, taps, NULL));
         packed += cuda_layer_taps_bytes(layer, &whole.part);
     }
     return status;
@@ -241,15 +241,18 @@ static enum partita_status run_batch(const struct layer_call *call,
     const char *a = weight ? call->other : call->taps, *b = from;
     enum partita_status status = PARTITA_OK;
     if (layer->inputs_rows) a = from, b = call->other;
-    if (!layer->loaded) status = CU(plan, transform->load(batch, false, from, samples[0]));
+    if (!layer->loaded)
+        status = CU(plan, transform->queue(batch, CUDA_LOAD, from, samples[0], NULL));
     if (status == PARTITA_OK && weight)
-        status = CU(plan, transform->load(batch, true, call->other, samples[1]));
+        status =
+            CU(plan, transform->queue(batch, CUDA_LOAD_GRADIENT, call->other, samples[1], NULL));
     if (status == PARTITA_OK)
         status =
             CU(plan, cuda_launch_product(&batch->product, cuda_device_of(plan)->gpu->processors,
                                          call->sums, a, b));
     if (status != PARTITA_OK || weight) return status;
-    return CU(plan, transform->store(batch, call->operands->to, call->sums, call->bias));
+    return CU(plan,
+              transform->queue(batch, CUDA_STORE, call->operands->to, call->sums, call->bias));
 }
 
 static enum partita_status run_part(const struct layer_call *call,
@@ -267,7 +270,8 @@ static enum partita_status run_part(const struct layer_call *call,
         status = run_batch(call, &now);
     }
     if (status != PARTITA_OK || !is_weight(layer) || whole->n == 0) return status;
-    return CU(whole->plan, layer->transform->unpack(whole, call->operands->to, call->sums));
+    return CU(whole->plan,
+              layer->transform->queue(whole, CUDA_UNPACK, call->operands->to, call->sums, NULL));
 }
 
 enum partita_status cuda_layer_run(const struct partita_plan *plan,

@@ -9,6 +9,7 @@
 
 #include "core/plan.h"
 #include "cuda/device/rates.h"
+#include "cuda/kernels/pass.h"
 #include "cuda/kernels/product.h"
 
 // The range of one batched product: a pass, or a range of groups.
@@ -52,21 +53,13 @@ struct cuda_layer_batch {
     struct cuda_product product; // with the pitches of all matrices
 };
 
-// Makes matrices of samples and taps, and the other way round. Matrices of samples are
+// `queue` queues a move between arrays of the caller and matrices. Matrices of samples are
 // [matrix][line][position]; those of taps [matrix][in][out]; those of the gradient of taps
 // [chunk][matrix][out][in], or [in][out] with inputs_rows.
 struct cuda_transform {
     struct cuda_layer_part (*part)(const struct partita_plan *plan, size_t number);
-    // Queues matrices of the samples of x, or gy of backward data; with `gradient` of gy of
-    // backward weight.
-    cudaError_t (*load)(const struct cuda_layer_batch *batch, bool gradient, void *matrices,
-                        const void *samples);
-    // Queues outputs from their sums, with bias (NULL: none) and activation.
-    cudaError_t (*store)(const struct cuda_layer_batch *batch, void *samples, void *sums,
-                         const void *bias);
-    cudaError_t (*pack)(const struct cuda_layer_batch *batch, void *matrices, const void *taps);
-    // Queues the gradient of taps from its sums.
-    cudaError_t (*unpack)(const struct cuda_layer_batch *batch, void *taps, void *sums);
+    cudaError_t (*queue)(const struct cuda_layer_batch *batch, enum cuda_layer_move move, void *to,
+                         const void *from, const void *bias);
 };
 
 // A layer of one part that covers its result; the engine fills in its transform and its largest
@@ -90,6 +83,15 @@ int64_t cuda_layer_positions(const struct cuda_layer *layer, size_t limit);
 
 size_t cuda_layer_workspace(const struct cuda_layer *layer);
 size_t cuda_layer_taps_bytes(const struct cuda_layer *layer, const struct cuda_layer_part *part);
+
+// Elements from one line to the next of the matrices that a move reads or writes.
+static inline int64_t cuda_layer_pitch(const struct cuda_layer_batch *batch,
+                                       enum cuda_layer_move move)
+{
+    if (move == CUDA_PACK) return batch->product.a.pitch;
+    return move == CUDA_STORE || move == CUDA_UNPACK ? batch->product.c.pitch
+                                                     : batch->product.b.pitch;
+}
 
 // The part of that number with all its positions.
 struct cuda_layer_batch cuda_layer_whole(const struct partita_plan *plan, size_t number);

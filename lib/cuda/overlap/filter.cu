@@ -137,25 +137,12 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     }
 }
 
-template <typename T, group GROUP, bool ACCUMULATE>
-cudaError_t launch_filter(const cuda_filtering *filtering, const cuda_filter_layout *layout,
-                          const cuda_filter_windows *windows, const cuda_filter_arrays *arrays)
+template <typename T, bool ACCUMULATE> auto filter_kernel_of(const cuda_filtering *filtering)
 {
-    return queue(
-        filter_kernel<T, GROUP, ACCUMULATE>, layout->blocks, fft_block(filtering->form.log2_points),
-        layout->shared_bytes, *filtering, *layout, *windows, (T *)arrays->y, (const T *)arrays->x,
-        (const complex_of<T> *)arrays->spectra, (const T *)(ACCUMULATE ? nullptr : arrays->bias),
-        (complex_of<T> *)arrays->spectra_cache);
-}
-
-template <typename T, bool ACCUMULATE>
-cudaError_t launch_group(const cuda_filtering *filtering, const cuda_filter_layout *layout,
-                         const cuda_filter_windows *windows, const cuda_filter_arrays *arrays)
-{
-    auto *launch = launch_filter<T, SINGLE_PATH, ACCUMULATE>;
-    if (filtering->group_out > 1) launch = launch_filter<T, SINGLE_INPUT, ACCUMULATE>;
-    if (filtering->group_in > 1) launch = launch_filter<T, SUMMED_INPUTS, ACCUMULATE>;
-    return launch(filtering, layout, windows, arrays);
+    auto *kernel = filter_kernel<T, SINGLE_PATH, ACCUMULATE>;
+    if (filtering->group_out > 1) kernel = filter_kernel<T, SINGLE_INPUT, ACCUMULATE>;
+    if (filtering->group_in > 1) kernel = filter_kernel<T, SUMMED_INPUTS, ACCUMULATE>;
+    return kernel;
 }
 } // namespace
 
@@ -163,9 +150,13 @@ cudaError_t cuda_launch_filter(const cuda_filtering *filtering, const cuda_filte
                                bool f64, const cuda_filter_windows *windows,
                                const cuda_filter_arrays *arrays)
 {
+    const bool accumulate = filtering->accumulate;
     return with_scalar(f64, [=](auto scalar) {
         using T = decltype(scalar);
-        return filtering->accumulate ? launch_group<T, true>(filtering, layout, windows, arrays)
-                                     : launch_group<T, false>(filtering, layout, windows, arrays);
+        return queue(accumulate ? filter_kernel_of<T, true>(filtering)
+                                : filter_kernel_of<T, false>(filtering),
+                     layout->blocks, fft_block(filtering->form.log2_points), layout->shared_bytes,
+                     *filtering, *layout, *windows, arrays->y, arrays->x, arrays->spectra,
+                     accumulate ? nullptr : arrays->bias, arrays->spectra_cache);
     });
 }

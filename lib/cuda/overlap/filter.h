@@ -9,10 +9,6 @@
 
 #include "cuda/kernels/windows.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A task is a window of all inputs of one group of one item: task (g*batch + item)*in.count + b.
 // The rows of `in` are the first inputs of the groups, in this order.
 struct cuda_filtering {
@@ -48,13 +44,9 @@ struct cuda_filter_arrays {
 };
 
 // Queues the windows of one launch.
-cudaError_t cuda_launch_filter(const struct cuda_filtering *filtering,
-                               const struct cuda_filter_layout *layout, bool f64,
-                               const struct cuda_filter_windows *windows,
-                               const struct cuda_filter_arrays *arrays);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_launch_filter(const struct cuda_filtering *filtering,
+                                      const struct cuda_filter_layout *layout, bool f64,
+                                      const struct cuda_filter_windows *windows,
+                                      const struct cuda_filter_arrays *arrays);
 
 #endif

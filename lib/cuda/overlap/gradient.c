@@ -140,7 +140,8 @@ bool cuda_gradient_try(const struct request *request, const struct shape *shape,
         .launches = gradient.splits > 1 ? 3 : 2,
         .blocks = blocks,
         .threads = (double)(cuda_fft_rows(points) * cuda_fft_threads(points)),
-        .slots = cuda_transform_slots(points, transforms) + cuda_cached_slots(points, products),
+        .slots = cuda_transform_slots(points, transforms) +
+                 (double)points * products * CUDA_CACHED_PRODUCT_SLOTS,
         .bytes = paths * (double)gradient.jobs * rows + 3 * (double)sum_bytes,
     };
     const double in_a_row = fmin(counted.longest, CUDA_LAGS_TERMS);

@@ -250,11 +250,7 @@ cudaError_t cuda_launch_long_rows(const cuda_long_rows *rows, bool f64, int64_t 
 {
     const size_t points = (size_t)1 << rows->form.log2_points;
     const dim3 threads(cuda_fft_threads(points), cuda_long_rows_at_once(points, f64));
-    return with_scalar(f64, [=](auto scalar) {
-        using T = decltype(scalar);
-        return queue(long_rows_kernel<T>, blocks, threads, cuda_long_rows_shared(points, f64),
-                     *rows, cuda_long_rows_groups(rows), (T *)arrays->y, (const T *)arrays->x,
-                     (const complex_of<T> *)arrays->spectra, (const T *)arrays->bias,
-                     (complex_of<T> *)arrays->spectra_cache);
-    });
+    return queue_real(f64, long_rows_kernel<float>, long_rows_kernel<double>, blocks, threads,
+                      cuda_long_rows_shared(points, f64), *rows, cuda_long_rows_groups(rows),
+                      arrays->y, arrays->x, arrays->spectra, arrays->bias, arrays->spectra_cache);
 }

@@ -11,10 +11,6 @@
 
 #include "filter.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     CUDA_LONG_ROWS_BLOCKS = 4, // output blocks computed at a time, whose windows' spectra are in
                                // shared memory
@@ -61,11 +57,7 @@ static inline size_t cuda_long_rows_cache(const struct cuda_long_rows *rows, boo
 
 // Queues all rows, on `blocks` thread blocks. spectra are [channels][parts][n] of blocks of taps
 // that are followed by zeros; spectra_cache has cuda_long_rows_cache bytes for each thread block.
-cudaError_t cuda_launch_long_rows(const struct cuda_long_rows *rows, bool f64, int64_t blocks,
-                                  const struct cuda_filter_arrays *arrays);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_launch_long_rows(const struct cuda_long_rows *rows, bool f64,
+                                         int64_t blocks, const struct cuda_filter_arrays *arrays);
 
 #endif

@@ -110,7 +110,7 @@ static struct cuda_stage cuda_overlap_count_work(const struct shape *shape,
         .blocks = (double)layout->blocks,
         .threads = (double)(cuda_fft_rows(points) * cuda_fft_threads(points)),
         .slots = windows * (cuda_transform_slots(points, in * (double)layout->chunks + out) +
-                            cuda_spectral_slots(points, paths)),
+                            (double)points * paths * CUDA_PRODUCT_SLOTS),
         .bytes = read + written + paths * (double)(points * 2 * shape->scalar_bytes),
     };
     if (!decision->launches) return stage;

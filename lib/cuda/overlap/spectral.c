@@ -9,10 +9,8 @@
 
 // Instructions a point, counted in the code of fft.cuh for sm_90 (decision 46), not
 // measured: of a pass by 2, 4, 8 and 16, means of both directions, with its exchange through shared
-// memory; of loading from and storing to rows; of a product with a filter's bin, whose loads wait
-// for the caches; of one with a bin in shared memory.
+// memory; of loading from and storing to rows.
 static const double PASS_SLOTS[] = {0, 18.3, 15.5, 17.8, 19.9}, EDGE_SLOTS = 8;
-static const double PRODUCT_SLOTS = 12, CACHED_PRODUCT_SLOTS = 9.5;
 
 size_t cuda_spectral_samples(const struct shape *shape, size_t points)
 {
@@ -68,16 +66,6 @@ double cuda_transform_slots(size_t points, double n)
     const double second = passes > 1 ? PASS_SLOTS[CUDA_FFT_SECOND_RADIX(log2_points)] : 0;
     return n * (double)points *
            (EDGE_SLOTS + PASS_SLOTS[4] * (passes > 1 ? passes - 1 : 1) + second);
-}
-
-double cuda_spectral_slots(size_t points, double n)
-{
-    return n * (double)points * PRODUCT_SLOTS;
-}
-
-double cuda_cached_slots(size_t points, double n)
-{
-    return n * (double)points * CACHED_PRODUCT_SLOTS;
 }
 
 double cuda_transform_error(const struct shape *shape, size_t points, double terms)

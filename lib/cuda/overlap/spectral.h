@@ -23,11 +23,13 @@ typedef bool cuda_try_fn(const struct request *request, const struct shape *shap
 void cuda_spectral_search(const struct request *request, const struct shape *shape,
                           cuda_try_fn *try_size, int count, struct estimate *ret);
 
-// Slots of `n` transforms; of products of `n` pairs of spectra, one of which is read from memory;
-// of products of `n` pairs that the thread block already has in registers or shared memory.
+// Slots of `n` transforms.
 double cuda_transform_slots(size_t points, double n);
-double cuda_spectral_slots(size_t points, double n);
-double cuda_cached_slots(size_t points, double n);
+
+// Slots of a product of two bins, counted in the code of fft.cuh for sm_90 (decision 46), not
+// measured: with a filter's bin, whose loads wait for the caches; with one that the thread block
+// already has in registers or shared memory.
+static const double CUDA_PRODUCT_SLOTS = 12, CUDA_CACHED_PRODUCT_SLOTS = 9.5;
 
 // Relative error of a filter by transforms with sums of `terms` products of spectra.
 double cuda_transform_error(const struct shape *shape, size_t points, double terms);

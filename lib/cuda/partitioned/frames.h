@@ -17,10 +17,6 @@
 
 #include "kernels.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { CUDA_CHANNELS = 128 }; // of a launch that reads or writes arrays of the caller's
 
 // A part of a call's frames.
@@ -57,26 +53,22 @@ struct cuda_channels {
 };
 
 // In a graph that reads steps from pinned memory `step` is the largest.
-cudaError_t cuda_frames_take(const struct cuda_partition_layout *layout,
-                             const struct cuda_partition_memory *memory,
-                             const struct cuda_step *step, const struct cuda_channels *x);
-cudaError_t cuda_frames_emit(const struct cuda_partition_layout *layout,
-                             const struct cuda_partition_memory *memory,
-                             const struct cuda_step *step, const struct cuda_channels *y);
-cudaError_t cuda_position_advance(const struct cuda_partition_layout *layout,
-                                  const struct cuda_partition_memory *memory);
+CUDA_C cudaError_t cuda_frames_take(const struct cuda_partition_layout *layout,
+                                    const struct cuda_partition_memory *memory,
+                                    const struct cuda_step *step, const struct cuda_channels *x);
+CUDA_C cudaError_t cuda_frames_emit(const struct cuda_partition_layout *layout,
+                                    const struct cuda_partition_memory *memory,
+                                    const struct cuda_step *step, const struct cuda_channels *y);
+CUDA_C cudaError_t cuda_position_advance(const struct cuda_partition_layout *layout,
+                                         const struct cuda_partition_memory *memory);
 
 // start: the start of a stream; or with `keep` only the filter is replaced, and no swap is in
 // progress. post: a filter that the stream shall swap to.
-cudaError_t cuda_position_start(const struct cuda_partition_layout *layout,
-                                const struct cuda_partition_memory *memory,
-                                const struct cuda_paths *filter, bool keep);
-cudaError_t cuda_position_post(const struct cuda_partition_layout *layout,
-                               const struct cuda_partition_memory *memory,
-                               const struct cuda_swap *swap);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_position_start(const struct cuda_partition_layout *layout,
+                                       const struct cuda_partition_memory *memory,
+                                       const struct cuda_paths *filter, bool keep);
+CUDA_C cudaError_t cuda_position_post(const struct cuda_partition_layout *layout,
+                                      const struct cuda_partition_memory *memory,
+                                      const struct cuda_swap *swap);
 
 #endif

@@ -33,15 +33,7 @@
 #ifndef PARTITA_CUDA_PARTITIONED_KERNELS_H
 #define PARTITA_CUDA_PARTITIONED_KERNELS_H
 
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "cuda/kernels/fft.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum {
     CUDA_MAX_SEGMENTS = 3,
@@ -170,9 +162,9 @@ struct cuda_partition_memory {
 };
 
 // Queues the kernels of a quantum on the stream of the thread, as all launches of the engine are.
-cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
-                                    const struct cuda_partition_memory *memory,
-                                    const struct cuda_partition_launch *launch);
+CUDA_C cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
+                                           const struct cuda_partition_memory *memory,
+                                           const struct cuda_partition_launch *launch);
 
 // Taps to be transformed for one segment of a filter. paths[n] name the partitions and the memory
 // of their spectra. The taps of path i, in causal order and in the samples' type, begin at taps + i
@@ -183,11 +175,7 @@ struct cuda_partition_taps {
     const struct cuda_path *paths;
     const void *taps;
 };
-cudaError_t cuda_partitioned_launch_taps(const struct cuda_partition_layout *layout,
-                                         const struct cuda_partition_taps *taps);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_partitioned_launch_taps(const struct cuda_partition_layout *layout,
+                                                const struct cuda_partition_taps *taps);
 
 #endif

@@ -408,6 +408,6 @@ cudaError_t cuda_partitioned_launch_taps(const cuda_partition_layout *layout,
     assert(taps->segment < layout->n_segments && taps->first < taps->span);
     const transform_block block = transform_block_of(&segment, 1, layout->f64);
     const int64_t blocks = transform_blocks(segment, block.threads, taps->n * segment.partitions);
-    return queue(layout->f64 ? partition_taps_kernel<double> : partition_taps_kernel<float>, blocks,
-                 dim3(block.threads), block.shared_bytes, *layout, *taps);
+    return queue_real(layout->f64, partition_taps_kernel<float>, partition_taps_kernel<double>,
+                      blocks, dim3(block.threads), block.shared_bytes, *layout, *taps);
 }

@@ -163,13 +163,6 @@ struct queued_call {
     bool begun; // some of its work is queued, and will change the stream's state
 };
 
-// To be called with the status of every operation that was handed to the queue.
-static enum partita_status note_queued(struct queued_call *call, enum partita_status status)
-{
-    call->begun |= status == PARTITA_OK && !call->captured;
-    return status;
-}
-
 // The kernels of a step that read or write the caller's arrays, some channels at a time.
 static enum partita_status queue_channels(struct queued_call *call, bool outputs)
 {
@@ -185,12 +178,12 @@ static enum partita_status queue_channels(struct queued_call *call, bool outputs
             else if (call->frames->x) channels.at[i] = (char *)(uintptr_t)call->frames->x[c + i];
         status = CU(plan, (outputs ? cuda_frames_emit : cuda_frames_take)(
                               call->layout, call->memory, &call->step, &channels));
-        note_queued(call, status);
+        call->begun |= status == PARTITA_OK && !call->captured;
     }
     return status;
 }
 
-// The first operation of a step is one of queue_channels, which notes it.
+// The first operation of a step is one of queue_channels, which notes that the call has begun.
 static enum partita_status queue_step(struct queued_call *call)
 {
     const struct partita_plan *plan = call->stream->plan;

@@ -203,13 +203,10 @@ cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_pas
 {
     return with_scalar(f64, [=](auto zero) {
         return with_constant<1, 2, 3, 4, 5, 6, 7, 8>(groups_of(*pass), [=](auto groups) {
-            typedef decltype(zero) T;
-            void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) =
-                separable_kernel<T, decltype(groups)::value>;
-            const size_t bytes = tile<decltype(groups)::value>::SIZE * sizeof(T);
-            return queue(kernel, separable_blocks(*pass), dim3(CUDA_PASS_THREADS), bytes, *pass,
-                         (T *)arrays->to, (const T *)arrays->from, (const T *)arrays->taps,
-                         (const T *)arrays->bias);
+            constexpr int GROUPS = decltype(groups)::value;
+            return queue(separable_kernel<decltype(zero), GROUPS>, separable_blocks(*pass),
+                         dim3(CUDA_PASS_THREADS), tile<GROUPS>::SIZE * sizeof zero, *pass,
+                         arrays->to, arrays->from, arrays->taps, arrays->bias);
         });
     });
 }

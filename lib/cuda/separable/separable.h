@@ -7,10 +7,6 @@
 
 struct engine;
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 extern const struct engine cuda_separable;
 
 enum { CUDA_SEPARABLE_TAPS = 32 }; // of an axis, at most
@@ -24,13 +20,9 @@ struct cuda_separable_form {
     double blocks;
     double slots; // cost of an output in multiply-adds, by counting
 };
-struct cuda_separable_form cuda_separable_form_of(const struct cuda_pass *pass, bool f64);
+CUDA_C struct cuda_separable_form cuda_separable_form_of(const struct cuda_pass *pass, bool f64);
 
-cudaError_t cuda_separable_queue(const struct cuda_pass *pass, bool f64,
-                                 const struct cuda_pass_arrays *arrays);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cudaError_t cuda_separable_queue(const struct cuda_pass *pass, bool f64,
+                                        const struct cuda_pass_arrays *arrays);
 
 #endif

@@ -112,9 +112,8 @@ cudaError_t cuda_tiles_fused(const cuda_tiles *tiles, void *to, const void *samp
     const int64_t blocks = tiles->groups * tiles->out * ceiling(tiles->positions, 2 * tiles->pairs);
     const int pairs = tiles->in > 1 ? 2 * tiles->pairs : tiles->pairs;
     return with_scalar(tiles->f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue_tiles(tiles_fused_kernel<T>, tiles, pairs, blocks, (T *)to, (const T *)samples,
-                           (const complex_of<T> *)taps, (const T *)bias);
+        return queue_tiles(tiles_fused_kernel<decltype(zero)>, tiles, pairs, blocks, to, samples,
+                           taps, bias);
     });
 }
 
@@ -123,8 +122,7 @@ cudaError_t cuda_tiles_fused_weight(const cuda_tiles *tiles, void *sums, const v
 {
     const int64_t blocks = chunks * tiles->groups * tiles->in * tiles->out;
     return with_scalar(tiles->f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue_tiles(tiles_fused_weight_kernel<T>, tiles, tiles->pairs + 1, blocks,
-                           (complex_of<T> *)sums, (const T *)x, (const T *)gy, chunks);
+        return queue_tiles(tiles_fused_weight_kernel<decltype(zero)>, tiles, tiles->pairs + 1,
+                           blocks, sums, x, gy, chunks);
     });
 }

@@ -10,15 +10,8 @@
 #ifndef PARTITA_CUDA_TILES_KERNELS_H
 #define PARTITA_CUDA_TILES_KERNELS_H
 
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "cuda/kernels/pass.h"
 #include "cuda/kernels/tap_map.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum {
     CUDA_DFT_PASSES = 10,
@@ -76,41 +69,31 @@ struct cuda_tiles_batch {
     int64_t first_group, groups, first, block, pitch;
 };
 
-// Queues the spectra of the inputs of tiles; or, with `outputs`, of their outputs (gy of backward
-// weight), surrounded by zeros, conjugated. The spectra are twice the transforms.
-cudaError_t cuda_tiles_load(const struct cuda_tiles *tiles, const struct cuda_tiles_batch *batch,
-                            bool outputs, void *spectra, const void *samples);
+// Queues the spectra of the inputs of tiles; or those of their outputs (gy of backward weight),
+// surrounded by zeros, conjugated; or outputs from their spectra, with bias [channels]. Spectra are
+// twice the transforms.
+CUDA_C cudaError_t cuda_tiles_queue_samples(const struct cuda_tiles *tiles,
+                                            const struct cuda_tiles_batch *batch,
+                                            enum cuda_layer_move move, void *to, const void *from,
+                                            const void *bias);
 
-// Queues the spectra of taps, conjugated, which are twice the transforms. Reads taps in the
-// caller's order.
-cudaError_t cuda_tiles_load_taps(const struct cuda_tiles *tiles,
-                                 const struct cuda_tiles_batch *batch, void *spectra,
-                                 const void *taps);
-
-// Queues the outputs of tiles from their spectra, with bias [channels] (or NULL) and activation.
-cudaError_t cuda_tiles_store(const struct cuda_tiles *tiles, const struct cuda_tiles_batch *batch,
-                             void *samples, const void *spectra, const void *bias);
-
-// Queues the gradient of the taps from its spectra, in the caller's order.
-cudaError_t cuda_tiles_store_taps(const struct cuda_tiles *tiles,
-                                  const struct cuda_tiles_batch *batch, void *taps,
-                                  const void *spectra);
+// Queues the spectra of taps, conjugated, which are twice the transforms; or the gradient of taps
+// from its spectra. Taps are in the caller's order.
+CUDA_C cudaError_t cuda_tiles_queue_taps(const struct cuda_tiles *tiles,
+                                         const struct cuda_tiles_batch *batch,
+                                         enum cuda_layer_move move, void *to, const void *from);
 
 // Queues forward with bias and activation, or backward data, from samples to samples in one kernel.
 // If `in` is more than 1 a thread block holds twice the pairs of tiles.
-cudaError_t cuda_tiles_fused(const struct cuda_tiles *tiles, void *to, const void *samples,
-                             const void *taps, const void *bias);
+CUDA_C cudaError_t cuda_tiles_fused(const struct cuda_tiles *tiles, void *to, const void *samples,
+                                    const void *taps, const void *bias);
 
 // Queues spectra of the gradient of the taps, one for each chunk of positions, which the caller
 // adds. Thread blocks hold one pair of tiles more.
-cudaError_t cuda_tiles_fused_weight(const struct cuda_tiles *tiles, void *sums, const void *x,
-                                    const void *gy, int64_t chunks);
+CUDA_C cudaError_t cuda_tiles_fused_weight(const struct cuda_tiles *tiles, void *sums,
+                                           const void *x, const void *gy, int64_t chunks);
 
 // Bytes of shared memory of a thread block that holds `pairs` pairs of tiles.
-size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int pairs);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int pairs);
 
 #endif

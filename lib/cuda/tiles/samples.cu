@@ -51,31 +51,21 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const tile_output<T> output = {samples, scale_of<T>(tiles, 2), of_channel};
     drain_tiles(tiles, z, at, output, tiles.pairs);
 }
-
-int64_t tile_blocks(const cuda_tiles *tiles, const cuda_tiles_batch *batch, int64_t channels)
-{
-    return batch->groups * channels * (batch->block / (2 * tiles->pairs));
-}
 } // namespace
 
-cudaError_t cuda_tiles_load(const cuda_tiles *tiles, const cuda_tiles_batch *batch, bool outputs,
-                            void *spectra, const void *samples)
+cudaError_t cuda_tiles_queue_samples(const cuda_tiles *tiles, const cuda_tiles_batch *batch,
+                                     cuda_layer_move move, void *to, const void *from,
+                                     const void *bias)
 {
-    const int64_t blocks = tile_blocks(tiles, batch, outputs ? tiles->out : tiles->in);
+    const bool outputs = move != CUDA_LOAD;
+    const int64_t blocks =
+        batch->groups * (outputs ? tiles->out : tiles->in) * (batch->block / (2 * tiles->pairs));
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue_tiles(load_tiles_kernel<T>, tiles, tiles->pairs, blocks, *batch, outputs,
-                           (T *)spectra, (const T *)samples);
-    });
-}
-
-cudaError_t cuda_tiles_store(const cuda_tiles *tiles, const cuda_tiles_batch *batch, void *samples,
-                             const void *spectra, const void *bias)
-{
-    const int64_t blocks = tile_blocks(tiles, batch, tiles->out);
-    return with_scalar(tiles->f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs, blocks, *batch, (T *)samples,
-                           (const T *)spectra, (const T *)bias);
+        if (move == CUDA_STORE)
+            return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs, blocks, *batch, to, from,
+                               bias);
+        return queue_tiles(load_tiles_kernel<T>, tiles, tiles->pairs, blocks, *batch, outputs, to,
+                           from);
     });
 }

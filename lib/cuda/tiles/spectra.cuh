@@ -133,10 +133,10 @@ inline __device__ tile_samples *samples_of_block(const cuda_tiles &tiles, int bu
     return (tile_samples *)(tiles_of_block<T>() + buffers * tiles.elements);
 }
 
-// Launches a kernel whose blocks hold so many pairs of tiles.
-template <typename... Parameters, typename... Arguments>
-inline cudaError_t queue_tiles(void (*kernel)(Parameters...), const cuda_tiles *tiles, int pairs,
-                               int64_t blocks, Arguments... arguments)
+// Queues a kernel whose blocks hold so many pairs of tiles.
+template <typename Kernel, typename... Arguments>
+inline cudaError_t queue_tiles(Kernel *kernel, const cuda_tiles *tiles, int pairs, int64_t blocks,
+                               Arguments... arguments)
 {
     return queue(kernel, blocks, dim3(tiles->threads), cuda_tiles_shared_bytes(tiles, pairs),
                  *tiles, arguments...);

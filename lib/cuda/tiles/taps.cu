@@ -87,11 +87,6 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
         }
     }
 }
-
-int64_t tap_blocks(const cuda_tiles *tiles, const cuda_tiles_batch *batch)
-{
-    return batch->groups * tiles->in * ceiling(tiles->out, 2 * tiles->pairs);
-}
 } // namespace
 
 size_t cuda_tiles_shared_bytes(const cuda_tiles *tiles, int pairs)
@@ -101,22 +96,14 @@ size_t cuda_tiles_shared_bytes(const cuda_tiles *tiles, int pairs)
            2 * (size_t)tiles->pairs * sizeof(tile_samples);
 }
 
-cudaError_t cuda_tiles_load_taps(const cuda_tiles *tiles, const cuda_tiles_batch *batch,
-                                 void *spectra, const void *taps)
+cudaError_t cuda_tiles_queue_taps(const cuda_tiles *tiles, const cuda_tiles_batch *batch,
+                                  cuda_layer_move move, void *to, const void *from)
 {
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue_tiles(load_taps_kernel<T>, tiles, tiles->pairs, tap_blocks(tiles, batch),
-                           batch->first_group, (T *)spectra, (const T *)taps);
-    });
-}
-
-cudaError_t cuda_tiles_store_taps(const cuda_tiles *tiles, const cuda_tiles_batch *batch,
-                                  void *taps, const void *spectra)
-{
-    return with_scalar(tiles->f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue_tiles(store_taps_kernel<T>, tiles, tiles->pairs, tap_blocks(tiles, batch),
-                           batch->first_group, (T *)taps, (const T *)spectra);
+        return queue_tiles(move == CUDA_PACK ? load_taps_kernel<T> : store_taps_kernel<T>, tiles,
+                           tiles->pairs,
+                           batch->groups * tiles->in * ceiling(tiles->out, 2 * tiles->pairs),
+                           batch->first_group, to, from);
     });
 }

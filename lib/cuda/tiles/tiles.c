@@ -134,50 +134,31 @@ static struct cuda_layer_part tiles_part(const struct partita_plan *plan, size_t
     return cuda_tiles_groups(layout, left < max ? left : max);
 }
 
-static struct cuda_tiles_batch tiles_batch(const struct cuda_layer_batch *batch)
+static cudaError_t tiles_queue(const struct cuda_layer_batch *batch, enum cuda_layer_move move,
+                               void *to, const void *from, const void *bias)
 {
     const struct cuda_tiles_layout *layout = layout_of(batch->plan);
     const struct cuda_tiles *tiles = &layout->tiles;
-    return (struct cuda_tiles_batch){.first_group = (int64_t)batch->number * layout->choice.groups,
-                                     .groups = batch->part.matrices /
-                                               (tiles->bins * (tiles->gauss ? 3 : 1)),
-                                     .first = batch->first,
-                                     .block = batch->n,
-                                     .pitch = layout->layer.pitch};
-}
-
-static cudaError_t tiles_load(const struct cuda_layer_batch *batch, bool gradient, void *spectra,
-                              const void *samples)
-{
-    const struct cuda_tiles_batch tiles = tiles_batch(batch);
-    return cuda_tiles_load(&layout_of(batch->plan)->tiles, &tiles, gradient, spectra, samples);
-}
-
-static cudaError_t tiles_store(const struct cuda_layer_batch *batch, void *samples, void *sums,
-                               const void *bias)
-{
-    const struct cuda_tiles_batch tiles = tiles_batch(batch);
-    return cuda_tiles_store(&layout_of(batch->plan)->tiles, &tiles, samples, sums, bias);
-}
-
-static cudaError_t tiles_pack(const struct cuda_layer_batch *batch, void *spectra, const void *taps)
-{
-    const struct cuda_tiles_batch tiles = tiles_batch(batch);
-    return cuda_tiles_load_taps(&layout_of(batch->plan)->tiles, &tiles, spectra, taps);
-}
-
-static cudaError_t tiles_unpack(const struct cuda_layer_batch *batch, void *taps, void *sums)
-{
-    const struct cuda_tiles *tiles = &layout_of(batch->plan)->tiles;
-    const struct cuda_tiles_batch groups = tiles_batch(batch);
     const struct cuda_product *product = &batch->product;
-    const int64_t reals = product->chunk_plane * (tiles->gauss ? 1 : 2);
-    const cudaError_t error = cuda_launch_add_sums(tiles->f64, sums, sums, reals, product->chunks);
-    return error == cudaSuccess ? cuda_tiles_store_taps(tiles, &groups, taps, sums) : error;
+    const struct cuda_tiles_batch range = {
+        .first_group = (int64_t)batch->number * layout->choice.groups,
+        .groups = batch->part.matrices / (tiles->bins * (tiles->gauss ? 3 : 1)),
+        .first = batch->first,
+        .block = batch->n,
+        .pitch = layout->layer.pitch};
+    if (move != CUDA_PACK && move != CUDA_UNPACK)
+        return cuda_tiles_queue_samples(tiles, &range, move, to, from, bias);
+    if (move == CUDA_UNPACK) {
+        const int64_t reals = product->chunk_plane * (tiles->gauss ? 1 : 2);
+        void *const sums = (void *)(uintptr_t)from;
+        const cudaError_t error =
+            cuda_launch_add_sums(tiles->f64, sums, sums, reals, product->chunks);
+        if (error != cudaSuccess) return error;
+    }
+    return cuda_tiles_queue_taps(tiles, &range, move, to, from);
 }
 
-const struct cuda_transform cuda_tiles_transform = {tiles_part, tiles_load, tiles_store, tiles_pack,
-                                                    tiles_unpack};
+const struct cuda_transform cuda_tiles_transform = {tiles_part, tiles_queue};
 
 // Without spectra of samples in memory.
 static enum partita_status run_fused(const struct partita_plan *plan,
@@ -192,7 +173,9 @@ static enum partita_status run_fused(const struct partita_plan *plan,
     const enum partita_status status =
         CU(plan, cuda_tiles_fused_weight(tiles, sums, operands->from[0], operands->from[1],
                                          whole.product.chunks));
-    return status == PARTITA_OK ? CU(plan, tiles_unpack(&whole, operands->to, sums)) : status;
+    return status == PARTITA_OK
+               ? CU(plan, tiles_queue(&whole, CUDA_UNPACK, operands->to, sums, NULL))
+               : status;
 }
 
 static enum partita_status cuda_tiles_run(const struct partita_plan *plan,

@@ -6,15 +6,8 @@
 #ifndef PARTITA_CUDA_WINOGRAD_KERNELS_H
 #define PARTITA_CUDA_WINOGRAD_KERNELS_H
 
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "cuda/kernels/pass.h"
 #include "cuda/kernels/tap_map.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { CUDA_WINOGRAD_THREADS = 128, CUDA_WINOGRAD_AXES = 2 };
 
@@ -42,27 +35,18 @@ struct cuda_winograd_taps {
     struct cuda_tap_map map;
     int extent[CUDA_WINOGRAD_AXES];
     int64_t groups, in, out, pitch; // pitch: of a line of transformed taps
+    int64_t chunks;                 // of the sums of their gradient
 };
 
-// Queues transformed tiles [frequency][line][pitch] of x (B' d B).
-cudaError_t cuda_winograd_input(const struct cuda_winograd_tiles *tiles, bool f64, void *to,
-                                const void *x);
-// Queues transformed tiles of gy, which take the place of taps in backward weight (G g G').
-cudaError_t cuda_winograd_gradient(const struct cuda_winograd_tiles *tiles, bool f64, void *to,
-                                   const void *gy);
-// Queues outputs from their sums (A' m A), with bias [group][channel] (NULL: none) and activation.
-cudaError_t cuda_winograd_output(const struct cuda_winograd_tiles *tiles, bool f64, void *y,
-                                 const void *sums, const void *bias);
-// Queues transformed taps [frequency][group][in][pitch of out].
-cudaError_t cuda_winograd_filter(const struct cuda_winograd_taps *taps, bool f64, void *to,
-                                 const void *w);
-// Queues the gradient of taps from sums [chunk][frequency][group][out][pitch of in]; chunks are
-// added in order.
-cudaError_t cuda_winograd_weight(const struct cuda_winograd_taps *taps, bool f64, void *gw,
-                                 const void *sums, int64_t chunks);
-
-#ifdef __cplusplus
-}
-#endif
+// Queues transformed tiles [frequency][line][pitch]: of x (B' d B), and of gy, which take the place
+// of taps in backward weight (G g G'); or outputs from their sums (A' m A), with bias
+// [group][channel].
+CUDA_C cudaError_t cuda_winograd_queue_tiles(const struct cuda_winograd_tiles *tiles, bool f64,
+                                             enum cuda_layer_move move, void *to, const void *from,
+                                             const void *bias);
+// Queues transformed taps [frequency][group][in][pitch of out], or the gradient of taps from sums
+// [chunk][frequency][group][out][pitch of in]; chunks are added in order.
+CUDA_C cudaError_t cuda_winograd_queue_taps(const struct cuda_winograd_taps *taps, bool f64,
+                                            enum cuda_layer_move move, void *to, const void *from);
 
 #endif

@@ -52,8 +52,7 @@ template <typename T, int E0, int E1>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     winograd_weight_kernel(const __grid_constant__ cuda_winograd_taps taps,
                            const __grid_constant__ winograd_points<T> down,
-                           const __grid_constant__ winograd_points<T> along, T *gw, const T *sums,
-                           int64_t chunks)
+                           const __grid_constant__ winograd_points<T> along, T *gw, const T *sums)
 {
     int64_t block = blockIdx.x;
     const int64_t in =
@@ -64,7 +63,7 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     const int64_t plane = taps.groups * taps.out * taps.pitch;
     sums += (group * taps.out + out) * taps.pitch + in;
     T v[E0][E1] = {};
-    for (int64_t chunk = 0; chunk < chunks; chunk++, sums += E0 * E1 * plane)
+    for (int64_t chunk = 0; chunk < taps.chunks; chunk++, sums += E0 * E1 * plane)
 #pragma unroll
         for (int i = 0; i < E0; i++)
 #pragma unroll
@@ -83,27 +82,17 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 }
 } // namespace
 
-cudaError_t cuda_winograd_filter(const cuda_winograd_taps *taps, bool f64, void *to, const void *w)
+cudaError_t cuda_winograd_queue_taps(const cuda_winograd_taps *taps, bool f64, cuda_layer_move move,
+                                     void *to, const void *from)
 {
-    const int64_t blocks = ceiling(taps->out, CUDA_WINOGRAD_THREADS) * taps->in * taps->groups;
+    const bool pack = move == CUDA_PACK;
+    const int64_t blocks = pack ? ceiling(taps->out, CUDA_WINOGRAD_THREADS) * taps->in
+                                : ceiling(taps->in, CUDA_WINOGRAD_THREADS) * taps->out;
     return with_extents(f64, taps->extent, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
-        return queue(winograd_taps_kernel<T, decltype(e0)::value, decltype(e1)::value>, blocks,
-                     dim3(CUDA_WINOGRAD_THREADS), 0, *taps,
-                     winograd_points_of<T>(decltype(e0)::value),
-                     winograd_points_of<T>(decltype(e1)::value), (T *)to, (const T *)w);
-    });
-}
-
-cudaError_t cuda_winograd_weight(const cuda_winograd_taps *taps, bool f64, void *gw,
-                                 const void *sums, int64_t chunks)
-{
-    const int64_t blocks = ceiling(taps->in, CUDA_WINOGRAD_THREADS) * taps->out * taps->groups;
-    return with_extents(f64, taps->extent, [=](auto zero, auto e0, auto e1) {
-        typedef decltype(zero) T;
-        return queue(winograd_weight_kernel<T, decltype(e0)::value, decltype(e1)::value>, blocks,
-                     dim3(CUDA_WINOGRAD_THREADS), 0, *taps,
-                     winograd_points_of<T>(decltype(e0)::value),
-                     winograd_points_of<T>(decltype(e1)::value), (T *)gw, (const T *)sums, chunks);
+        constexpr int E0 = decltype(e0)::value, E1 = decltype(e1)::value;
+        return queue_extents<T>(
+            pack ? winograd_taps_kernel<T, E0, E1> : winograd_weight_kernel<T, E0, E1>,
+            taps->extent, blocks * taps->groups, dim3(CUDA_WINOGRAD_THREADS), *taps, to, from);
     });
 }

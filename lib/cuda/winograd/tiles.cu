@@ -157,49 +157,24 @@ dim3 winograd_threads(uint32_t tiles)
     const int x = power_of_two(tiles, CUDA_WINOGRAD_THREADS);
     return dim3(x, CUDA_WINOGRAD_THREADS / x);
 }
-
-int64_t winograd_blocks(const cuda_winograd_tiles &tiles, dim3 threads)
-{
-    return ceiling(tiles.n, threads.x) * ceiling(winograd_lines(tiles), threads.y);
-}
-
-template <winograd_transform TRANSFORM>
-cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *from)
-{
-    const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
-    const dim3 threads = winograd_threads(tiles->n);
-    return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
-        typedef decltype(zero) T;
-        return queue(winograd_tiles_kernel<T, decltype(e0)::value, decltype(e1)::value, TRANSFORM>,
-                     winograd_blocks(*tiles, threads), threads, 0, *tiles,
-                     winograd_points_of<T>(decltype(e0)::value),
-                     winograd_points_of<T>(decltype(e1)::value), (T *)to, (const T *)from);
-    });
-}
 } // namespace
 
-cudaError_t cuda_winograd_input(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *x)
-{
-    return launch_tiles<WINOGRAD_INPUT>(tiles, f64, to, x);
-}
-
-cudaError_t cuda_winograd_gradient(const cuda_winograd_tiles *tiles, bool f64, void *to,
-                                   const void *gy)
-{
-    return launch_tiles<WINOGRAD_TAPS>(tiles, f64, to, gy);
-}
-
-cudaError_t cuda_winograd_output(const cuda_winograd_tiles *tiles, bool f64, void *y,
-                                 const void *sums, const void *bias)
+cudaError_t cuda_winograd_queue_tiles(const cuda_winograd_tiles *tiles, bool f64,
+                                      cuda_layer_move move, void *to, const void *from,
+                                      const void *bias)
 {
     const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
     const dim3 threads = winograd_threads(tiles->n);
+    const int64_t blocks =
+        ceiling(tiles->n, threads.x) * ceiling(winograd_lines(*tiles), threads.y);
     return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
-        return queue(winograd_output_kernel<T, decltype(e0)::value, decltype(e1)::value>,
-                     winograd_blocks(*tiles, threads), threads, 0, *tiles,
-                     winograd_points_of<T>(decltype(e0)::value),
-                     winograd_points_of<T>(decltype(e1)::value), (T *)y, (const T *)sums,
-                     (const T *)bias);
+        constexpr int E0 = decltype(e0)::value, E1 = decltype(e1)::value;
+        if (move == CUDA_STORE)
+            return queue_extents<T>(winograd_output_kernel<T, E0, E1>, extents, blocks, threads,
+                                    *tiles, to, from, bias);
+        return queue_extents<T>(move == CUDA_LOAD ? winograd_tiles_kernel<T, E0, E1, WINOGRAD_INPUT>
+                                                  : winograd_tiles_kernel<T, E0, E1, WINOGRAD_TAPS>,
+                                extents, blocks, threads, *tiles, to, from);
     });
 }

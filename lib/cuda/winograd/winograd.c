@@ -80,51 +80,26 @@ static struct cuda_layer_part winograd_part(const struct partita_plan *plan, siz
     return ((const struct cuda_layer *)plan->state)->largest;
 }
 
-// Tiles [first, first + n) of a batch.
-static struct cuda_winograd_tiles tiles_of_batch(const struct cuda_layer_batch *batch, bool outputs)
+static cudaError_t winograd_queue(const struct cuda_layer_batch *batch, enum cuda_layer_move move,
+                                  void *to, const void *from, const void *bias)
 {
     const struct cuda_winograd *winograd = batch->plan->state;
-    struct cuda_winograd_tiles tiles = outputs ? winograd->to : winograd->from;
-    tiles.pitch = winograd->layer.pitch;
+    const bool f64 = batch->plan->shape.f64;
+    if (move == CUDA_PACK || move == CUDA_UNPACK) {
+        struct cuda_winograd_taps taps = winograd->taps;
+        taps.pitch = cuda_layer_pitch(batch, move);
+        taps.chunks = batch->product.chunks;
+        return cuda_winograd_queue_taps(&taps, f64, move, to, from);
+    }
+    struct cuda_winograd_tiles tiles = move == CUDA_LOAD ? winograd->from : winograd->to;
+    tiles.pitch = cuda_layer_pitch(batch, move);
     tiles.first = (uint32_t)batch->first;
     tiles.n = (uint32_t)batch->n;
-    return tiles;
+    tiles.wide = tiles.wide && (uintptr_t)to % CUDA_PRODUCT_ALIGN == 0;
+    return cuda_winograd_queue_tiles(&tiles, f64, move, to, from, bias);
 }
 
-static cudaError_t winograd_load(const struct cuda_layer_batch *batch, bool gradient,
-                                 void *matrices, const void *samples)
-{
-    const struct cuda_winograd_tiles tiles = tiles_of_batch(batch, gradient);
-    const bool f64 = batch->plan->shape.f64;
-    return gradient ? cuda_winograd_gradient(&tiles, f64, matrices, samples)
-                    : cuda_winograd_input(&tiles, f64, matrices, samples);
-}
-
-static cudaError_t winograd_store(const struct cuda_layer_batch *batch, void *samples, void *sums,
-                                  const void *bias)
-{
-    struct cuda_winograd_tiles tiles = tiles_of_batch(batch, true);
-    tiles.wide = tiles.wide && (uintptr_t)samples % CUDA_PRODUCT_ALIGN == 0;
-    return cuda_winograd_output(&tiles, batch->plan->shape.f64, samples, sums, bias);
-}
-
-static cudaError_t winograd_pack(const struct cuda_layer_batch *batch, void *matrices,
-                                 const void *taps)
-{
-    struct cuda_winograd_taps layout = ((const struct cuda_winograd *)batch->plan->state)->taps;
-    layout.pitch = batch->product.a.pitch;
-    return cuda_winograd_filter(&layout, batch->plan->shape.f64, matrices, taps);
-}
-
-static cudaError_t winograd_unpack(const struct cuda_layer_batch *batch, void *taps, void *sums)
-{
-    struct cuda_winograd_taps layout = ((const struct cuda_winograd *)batch->plan->state)->taps;
-    layout.pitch = batch->product.c.pitch;
-    return cuda_winograd_weight(&layout, batch->plan->shape.f64, taps, sums, batch->product.chunks);
-}
-
-static const struct cuda_transform winograd_transform = {
-    winograd_part, winograd_load, winograd_store, winograd_pack, winograd_unpack};
+static const struct cuda_transform winograd_transform = {winograd_part, winograd_queue};
 
 // A split as a layer, without a choice.
 static void lay_out_winograd(const struct request *request, const struct winograd_split *split,

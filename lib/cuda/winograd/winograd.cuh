@@ -153,4 +153,13 @@ template <typename Use> cudaError_t with_extents(bool f64, const int n[2], Use u
     });
 }
 
+// Queues a kernel of these extents, which takes the points of both axes behind its layout.
+template <typename T, typename Kernel, typename Layout, typename... Arguments>
+cudaError_t queue_extents(Kernel *kernel, const int n[2], int64_t blocks, dim3 threads,
+                          const Layout &layout, Arguments... arguments)
+{
+    return queue(kernel, blocks, threads, 0, layout, winograd_points_of<T>(n[0]),
+                 winograd_points_of<T>(n[1]), arguments...);
+}
+
 #endif
