@@ -73,6 +73,7 @@ static struct ours *ours_create(struct contender *contender, const struct worklo
                                           .error_budget = contender->error_budget,
                                           .wisdom = wisdom,
                                           .log = {ours_set_reason, contender}};
+    if (contender->engine && strstr(contender->engine, "divisions")) o->options.parts = w->imposed;
     if (contender->engine && !strncmp(contender->engine, "cuda/", 5)) o->options.device = "cuda:0";
     enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);
     if (status == PARTITA_OK && w->lags == 0)

@@ -15,11 +15,22 @@ static bool open_ours(struct contender *contender, const struct workload *w)
     return !slow && ours_layer(contender, w);
 }
 
+static bool open_parts(struct contender *contender, const struct workload *w)
+{
+    return w->imposed.taps && ours_signal(contender, w);
+}
+
 static const struct contender contenders[] = {
     {.name = "cpu/direct", .engine = "cpu/direct", .open = open_ours},
     {.name = "cpu/overlap-add", .engine = "cpu/overlap-add", .open = open_ours},
+    {.name = "cpu/overlap-add:steps", .engine = "cpu/overlap-add:steps", .open = open_ours},
+    {.name = "cpu/overlap-add:4-steps", .engine = "cpu/overlap-add:4-steps", .open = open_ours},
     {.name = "cpu/overlap-save", .engine = "cpu/overlap-save", .open = open_ours},
     {.name = "cpu/blocks", .engine = "cpu/blocks", .open = open_ours},
+    {.name = "cpu/blocks:divisions", .engine = "cpu/blocks:divisions", .open = open_parts},
+    {.name = "cpu/blocks:private-divisions",
+     .engine = "cpu/blocks:private-divisions",
+     .open = open_parts},
     {.name = "auto", .open = open_ours},
     {.name = "scipy-oaconvolve", .threads = 1, .open = peer_scipy_oaconvolve},
     {.name = "scipy-fftconvolve", .threads = 1, .open = peer_scipy_fftconvolve},

@@ -42,6 +42,16 @@ static const struct workload cases[] = {
      .n_taps = 1 << 26,
      .lags = 1000,
      .repetitions = 3},
+    {.name = "parts-19x152-of-12464-x-6232",
+     .n_frames = 12464,
+     .n_taps = 6232,
+     .imposed = {19, 152, false},
+     .extra = true},
+    {.name = "parts-16384x49152-of-1M-x-1M",
+     .n_frames = 1 << 20,
+     .n_taps = 1 << 20,
+     .imposed = {16384, 49152, false},
+     .extra = true},
 };
 
 const struct workload *signal_cases(size_t *ret_n)

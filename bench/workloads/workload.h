@@ -25,9 +25,10 @@ struct workload {
     size_t stride;         // decimation [1]
     size_t in_channels, out_channels; // [1]; every output depends on every input of its group
     size_t groups;                    // [1]
-    size_t lags;     // signals: correlate, and keep the lags from -lags to lags only [convolve]
-    int repetitions; // [the suite's]
-    bool extra;      // run only with --all, or when --case names it
+    size_t lags; // signals: correlate, and keep the lags from -lags to lags only [convolve]
+    struct partita_parts imposed; // signals: sizes of parts for cpu/blocks in divisions [none]
+    int repetitions;              // [the suite's]
+    bool extra;                   // run only with --all, or when --case names it
     // If not NULL, one of these replaces all of the above but name and types.
     const struct layer *layer;
     const struct network *network;

@@ -76,7 +76,8 @@ struct partita_executor {
 // Sizes of blocks that are imposed from outside, in samples of the filter (dilation included) and
 // of x. Only the engines cpu/blocks and cuda/blocks take them; docs/parts.md says how they compute
 // with two sizes, and partita_plan_explain prints the schedule. Two different sizes need a stride
-// of 1.
+// of 1. The engine "cpu/blocks:private-divisions" sums all divisions at once, each but the first in
+// memory of its own, or as many as the workspace limit allows.
 struct partita_parts {
     size_t taps, signal; // at most 2^40 [0: the engine's choice; both or none]
     bool in_time;        // sum pairs directly, without transforms; not on a device [false]
@@ -87,7 +88,8 @@ struct partita_parts {
 // problem must be zero.
 struct partita_options {
     const char *device; // "cpu", "cuda" or "cuda:N", see partita_device_describe ["cpu"]
-    const char *engine; // force one engine, for example "cpu/overlap-save" [planner's choice]
+    const char *engine; // force one engine or variant of one, for example "cpu/overlap-save" or
+                        // "cpu/overlap-add:steps" [planner's choice]
     enum partita_effort effort; // [estimate]
     // Bounded problems on the CPU: threads of a call [0: as many as the work pays for, at most
     // OpenMP's default, which is OMP_NUM_THREADS or all cores].

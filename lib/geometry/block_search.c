@@ -210,6 +210,7 @@ static void try_layout(const struct block_device *device, layout_fn *layout_by, 
                                   .units = 1,
                                   .windows = 1,
                                   .chunks = 1,
+                                  .divisions = 1,
                                   .busy = 1};
     if (!layout_by(device, n, &layout)) return;
     if (!best->hop || layout_cost(device, &layout) < device->margin * layout_cost(device, best))
@@ -251,12 +252,15 @@ static const char *search_imposed(const struct block_device *device, struct bloc
     const struct request *request = device->request;
     const struct partita_parts *parts = &request->parts;
     const struct signal_rates *rates = device->rates;
+    const bool imposed = request->variant == ANY_VARIANT || request->variant >= (int)BLOCK_IMPOSED;
     const bool equal = parts->taps == parts->signal && !parts->in_time &&
+                       request_allows(request, BLOCK_PAIRS) &&
                        rates->good_size(rates, 2 * parts->taps) == 2 * parts->taps;
     const size_t both = device->imposed_halves ? 2 * size_max(parts->taps, parts->signal)
                                                : parts->taps + parts->signal - 1;
     size_t n = parts->in_time ? 0 : rates->good_size(rates, both);
     if (equal) n = 2 * parts->taps;
+    if (!equal && !imposed) return "this variant does not take options.parts";
     if (parts->in_time && !device->in_time) return "sums pairs of parts by transforms, not in time";
     if (!equal && request->direction == PARTITA_BACKWARD_WEIGHT)
         return "backward weight needs equal parts of half a transform";
@@ -274,6 +278,7 @@ bool block_search(const struct block_device *device, struct block_layout *ret, c
     const char *why = "no transform size fits taps, outputs, workspace limit and error_reach";
     *ret = (struct block_layout){0};
     if (device->request->parts.taps) why = search_imposed(device, ret);
+    else if (device->request->variant >= (int)BLOCK_IMPOSED) why = "needs options.parts";
     else search_sizes(device, ret);
     if (!ret->hop) snprintf(reason, size, "%s", why);
     return ret->hop > 0;

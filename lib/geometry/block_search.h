@@ -13,7 +13,7 @@ enum block_method {
                    // summed
     BLOCK_LAGS,    // few outputs of long operands: one sum over all blocks for each window of
                    // outputs
-    BLOCK_IMPOSED, // blocks of sizes that the caller imposes
+    BLOCK_IMPOSED, // blocks of sizes that the caller imposes; so are variants above it
 };
 
 // Along its axis a problem is y[p] = sum over j < taps of g[j] * x[first + stride*p - j], where g
@@ -28,6 +28,7 @@ struct block_layout {
                             // number of intervals of a division
     size_t in_flight;       // pairs, imposed: blocks that are computed at once,
     size_t units;           // for that many items of [batch][groups]
+    size_t divisions;       // imposed: that are summed at once
     size_t windows, chunks; // lags: windows computed at once; chunks of each window's sum
     double busy;            // lags: share of the device that these keep busy
     size_t shared, worker, filter; // bytes of workspace, shared and per thread, and bytes of a

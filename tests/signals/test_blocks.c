@@ -118,6 +118,78 @@ static void imposed_parts(void **state)
     rig_close(&rig);
 }
 
+// All divisions at once, each with a row of its own, have the bits of one division after the other,
+// with any number of threads and with a workspace for fewer rows; rows are counted.
+static void private_divisions(void **state)
+{
+    const struct typed_case *c = *state;
+    struct partita_problem problem = problem_of(c);
+    struct partita_options options = {
+        .engine = "cpu/blocks:divisions",
+        .parts = {c->parts->taps, c->parts->signal, c->parts->in_time},
+        .threads = 1};
+    struct random random = random_start(c->parts->name);
+    struct rig rig;
+    rig_open(&rig, &problem, &options, &random);
+    rig_forward(&rig);
+    rig_check(&rig);
+    size_t unit = c->parts->taps;
+    for (size_t b = c->parts->signal; b;) {
+        const size_t rest = unit % b;
+        unit = b, b = rest;
+    }
+    const size_t divisions = (c->parts->taps + c->parts->signal) / unit;
+    const size_t row = (rig.n_y * rig.sample_bytes + 63) / 64 * 64;
+    const size_t before = partita_plan_workspace(rig.plan, PARTITA_FORWARD);
+    options.engine = "cpu/blocks:private-divisions";
+    for (options.threads = 1; options.threads < 4; options.threads++)
+        rig_check_copy(&rig, &options);
+    options.threads = 1;
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    const size_t all = partita_plan_workspace(plan, PARTITA_FORWARD);
+    assert_int_equal(all - before, (divisions - 1) * row);
+    partita_plan_destroy(plan);
+    size_t last = 0;
+    for (options.workspace_limit = 4 * before; last < all;
+         options.workspace_limit += 2 * row + before) {
+        assert_ok(partita_plan_create(&problem, &options, &plan));
+        const size_t bytes = partita_plan_workspace(plan, PARTITA_FORWARD);
+        assert_true(bytes <= options.workspace_limit && bytes >= last);
+        last = bytes;
+        partita_plan_destroy(plan);
+        rig_check_copy(&rig, &options);
+    }
+    rig_close(&rig);
+}
+
+// Variants that do not fit the options are refused, with a reason.
+static void variants_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *engine, *reason;
+        struct partita_parts parts;
+        enum partita_status status;
+    } cases[] = {
+        {"cpu/blocks:divisions", "options.parts", {0}, PARTITA_ERR_UNSUPPORTED},
+        {"cpu/blocks:private-divisions", "options.parts", {0}, PARTITA_ERR_UNSUPPORTED},
+        {"cpu/blocks:pairs", "options.parts", {6, 12, false}, PARTITA_ERR_UNSUPPORTED},
+        {"cpu/blocks:lags", "options.parts", {64, 64, false}, PARTITA_ERR_UNSUPPORTED},
+        {"cpu/blocks:division", "options.engine", {6, 12, false}, PARTITA_ERR_ARG},
+    };
+    const struct partita_problem problem = {LENGTH(60), KERNEL(36), PAD(35)};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct log_lines lines;
+        const struct partita_options options = {
+            .engine = cases[i].engine, .parts = cases[i].parts, .log = log_into(&lines)};
+        assert_int_equal(partita_plan_create(&problem, &options, &plan), cases[i].status);
+        assert_non_null(strstr(lines.text, cases[i].reason));
+        assert_ptr_equal(plan, (struct partita_plan *)1);
+    }
+}
+
 // With channels, groups, a batch and dilated taps; equal partitions also with a stride.
 static void imposed_parts_of_many(void **state)
 {
@@ -136,6 +208,10 @@ static void imposed_parts_of_many(void **state)
         rig_open(&rig, &problem, &options, &random);
         rig_forward(&rig);
         rig_check(&rig);
+        if (i > 1 && !on_device())
+            rig_check_copy(&rig, &(struct partita_options){.engine = "cpu/blocks:private-divisions",
+                                                           .parts = sizes[i],
+                                                           .threads = 2});
         rig_close(&rig);
     }
 }
@@ -464,7 +540,7 @@ static void loud_then_quiet(void **state)
 int main(void)
 {
     static struct typed_case cases[N_TYPE_PAIRS][2][N_PARTS_CASES];
-    static struct CMUnitTest tests[N_TYPE_PAIRS * (2 * N_PARTS_CASES + 6) + 4];
+    static struct CMUnitTest tests[N_TYPE_PAIRS * (4 * N_PARTS_CASES + 6) + 5];
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
@@ -478,6 +554,10 @@ int main(void)
                 tests[n++] =
                     named_test(imposed_parts, c, "parts/%s-%s-%s", op ? "correlate" : "convolve",
                                parts_cases[i].name, types->name);
+                if (on_device()) continue;
+                tests[n++] =
+                    named_test(private_divisions, c, "private/%s-%s-%s",
+                               op ? "correlate" : "convolve", parts_cases[i].name, types->name);
             }
         tests[n++] = named_test(imposed_parts_of_many, types, "parts/channels-%s", types->name);
         tests[n++] = named_test(narrow_lags, types, "lags/narrow-%s", types->name);
@@ -488,6 +568,7 @@ int main(void)
     }
     tests[n++] = named_test(schedule_is_printed, NULL, "schedule-is-printed");
     tests[n++] = named_test(on_device() ? device_refusals : refusals, NULL, "refusals");
+    if (!on_device()) tests[n++] = named_test(variants_are_refused, NULL, "variants-are-refused");
     tests[n++] = named_test(loud_then_quiet, NULL, "loud-then-quiet");
     tests[n++] = named_test(sizes_beyond_32_bits, NULL, "sizes-beyond-32-bits");
     return run_test_list(tests, n);

@@ -70,6 +70,8 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 static const char *const engines_of_signals[] = {
     "cpu/direct",
     "cpu/overlap-add",
+    "cpu/overlap-add:steps",
+    "cpu/overlap-add:3-steps",
     "cpu/overlap-save",
     "cpu/blocks",
     "cuda/blocks",
@@ -133,6 +135,52 @@ static void any_threads_same_bits(void **state)
         rig_check_copy(&first, &options);
     }
     rig_close(&first);
+}
+
+// Short transforms, whose results overlap those of many neighbours: the fewest steps, exactly so
+// many, more, and one less, which is refused.
+static void as_many_steps_as_overlap(void **state)
+{
+    const struct type_pair *types = *state;
+    enum { SPAN = 300 };
+    static const size_t reaches[] = {1025, 600, 513, 450, 385, 350};
+    struct partita_problem problem =
+        typed(&(struct partita_problem){LENGTH(6000), BATCH(2), CHANNELS(2, 3), KERNEL(SPAN),
+                                        PAD_BEGIN(SPAN - 1), PAD_END(57)},
+              types);
+    struct partita_plan *plan = NULL;
+    for (size_t i = 0; i < sizeof reaches / sizeof *reaches; i++) {
+        struct partita_options options = {
+            .engine = "cpu/overlap-add:steps", .threads = 1, .error_reach = reaches[i]};
+        struct random random = random_start("many-steps");
+        struct rig rig;
+        rig_open(&rig, &problem, &options, &random);
+        rig_forward(&rig);
+        rig_check(&rig);
+        for (options.threads = 2; options.threads < 4; options.threads++)
+            rig_check_copy(&rig, &options);
+        char name[40];
+        const size_t hop = rig.plan->choice.hop, least = (SPAN - 1 + hop - 1) / hop + 1;
+        assert_true(least > 1 && rig.plan->choice.transform < reaches[i]);
+        options.engine = name;
+        for (size_t steps = 2; steps <= 8; steps++) {
+            snprintf(name, sizeof name, "cpu/overlap-add:%zu-steps", steps);
+            const enum partita_status status = partita_plan_create(&problem, &options, &plan);
+            assert_int_equal(status, steps < least ? PARTITA_ERR_UNSUPPORTED : PARTITA_OK);
+            if (status != PARTITA_OK) continue;
+            partita_plan_destroy(plan);
+            struct rig other;
+            rig_open_with(&other, &problem, &options, rig.x, rig.w);
+            rig_forward(&other);
+            other.reference = rig.reference;
+            rig_check(&other);
+            other.reference = NULL;
+            if (steps == least && other.plan->choice.hop == hop)
+                assert_memory_equal(rig.y, other.y, rig.n_y * rig.sample_bytes);
+            rig_close(&other);
+        }
+        rig_close(&rig);
+    }
 }
 
 static void workspace_exact(void **state)
@@ -361,8 +409,8 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 int main(void)
 {
     static struct engine_case grid[N_ENGINES_OF_SIGNALS][N_TYPE_PAIRS];
-    static struct CMUnitTest
-        tests[N_ENGINES_OF_SIGNALS * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
+    static struct CMUnitTest tests[N_ENGINES_OF_SIGNALS * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) +
+                                   2 * N_TYPE_PAIRS + 2];
     size_t n = 0;
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
@@ -392,6 +440,9 @@ int main(void)
     for (size_t t = 0; t < N_TYPE_PAIRS; t++)
         tests[n++] =
             named_test(all_engines_agree, &grid[0][t], "all-engines-agree-%s", type_pairs[t].name);
+    for (size_t t = 0; t < N_TYPE_PAIRS && layer_has_engine("cpu/overlap-add"); t++)
+        tests[n++] = named_test(as_many_steps_as_overlap, (void *)&type_pairs[t],
+                                "as-many-steps-as-overlap-%s", type_pairs[t].name);
     static struct engine_case automatic = {NULL, type_pairs, NULL};
     tests[n++] = named_test(any_threads_same_bits, &automatic, "auto/any-threads-same-bits");
     tests[n++] = named_test(argument_errors, NULL, "argument-errors");

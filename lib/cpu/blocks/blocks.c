@@ -20,6 +20,12 @@ static const struct {
     [BLOCK_IMPOSED] = {imposed_shared, imposed_run},
 };
 
+static const char *const blocks_variants[] = {[BLOCK_PAIRS] = "pairs",
+                                              [BLOCK_LAGS] = "lags",
+                                              [BLOCK_IMPOSED] = "divisions",
+                                              [PRIVATE_DIVISIONS] = "private-divisions",
+                                              NULL};
+
 static enum partita_status blocks_plan_create(struct partita_plan *plan,
                                               const struct request *request)
 {
@@ -62,6 +68,7 @@ static void blocks_explain(const struct partita_plan *plan, struct text *text)
 
 const struct engine engine_blocks = {
     .name = "cpu/blocks",
+    .variants = blocks_variants,
     .estimate = blocks_estimate,
     .state_bytes = sizeof(struct blocks),
     .plan_create = blocks_plan_create,

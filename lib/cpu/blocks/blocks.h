@@ -12,6 +12,8 @@
 enum {
     LAGS_GROUP = 4,   // blocks transformed before their products are summed
     LAGS_CHUNKS = 32, // chunks of blocks summed in a round, each by one thread
+    // Variants are the methods, and imposed blocks with several divisions at once.
+    PRIVATE_DIVISIONS = BLOCK_IMPOSED + 1,
 };
 
 // plan->state.
@@ -38,6 +40,12 @@ static inline const struct block_layout *blocks_layout(const struct partita_plan
 }
 
 void blocks_estimate(const struct request *request, struct estimate *ret);
+
+// Bytes of the outputs of one channel.
+static inline size_t blocks_row_bytes(const struct shape *shape)
+{
+    return mem_round(shape->axis[0].out * shape->sample_bytes);
+}
 
 // The transform and the buffers of a thread, which are in the workspace of a call; NULL: the caller
 // sets their memory. Imposed blocks that are summed in time have no transform: their buffers hold

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Blocks of sizes that the caller imposes. All pairs that begin at one output are summed, in one
 // transform or in time; the intervals of a division do not overlap, so they are added to the result
-// in parallel, one division after the other (geometry/part_schedule.h).
+// in parallel, one division after the other (geometry/part_schedule.h). If several divisions are
+// summed at once, all but the first are summed in rows of their own, which are then added to the
+// result in the order of the divisions: the bits are the same.
 #include <assert.h>
 #include <string.h>
 
 #include "blocks.h"
 #include "geometry/samples.h"
 
-enum { MAX_TERMS = 64 }; // products summed in a row before they are rounded into a sum of sums
+enum {
+    MAX_TERMS = 64,        // products summed in a row before they are rounded into a sum of sums
+    OUTPUTS_OF_TASK = 4096 // that a task adds to the result
+};
 
 static struct part_schedule imposed_schedule(const struct partita_plan *plan)
 {
@@ -16,25 +21,30 @@ static struct part_schedule imposed_schedule(const struct partita_plan *plan)
     return part_schedule_of(blocks_shape(plan), layout->tap_block, layout->signal_block);
 }
 
+// Bytes of the rows of divisions that are summed at once.
+static size_t rows_bytes(const struct partita_plan *plan)
+{
+    return size_mul(blocks_layout(plan)->divisions - 1, blocks_row_bytes(blocks_shape(plan)));
+}
+
 size_t imposed_shared(const struct partita_plan *plan)
 {
     const struct part_schedule schedule = imposed_schedule(plan);
     const struct fft *fft = blocks_of(plan)->fft;
-    return fft ? size_mul(
-                     size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&schedule).size),
-                     fft->spectrum_bytes)
-               : 0;
+    const size_t spectra =
+        size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&schedule).size);
+    return size_add(rows_bytes(plan), fft ? size_mul(spectra, fft->spectrum_bytes) : 0);
 }
 
 struct imposed_call {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
-    const char *x; // of the group's first channel
-    char *y;       // of the output channel
-    size_t output, division;
+    const char *x;                   // of the group's first channel
+    char *y;                         // of the output channel
+    size_t output, first, divisions; // divisions at hand
     struct part_schedule schedule;
     struct range signals;
-    char *spectra; // [group_in][signals]
+    char *rows, *spectra; // of the divisions at hand but the first; [group_in][signals]
     struct block_transform transform;
 };
 
@@ -117,13 +127,45 @@ static char *sum_in_time(const struct imposed_call *call, const struct part_sche
     return buffers->spectrum;
 }
 
-// One task: one interval of the division at hand.
+// Where the division at `index` of those at hand is summed.
+static char *division_row(const struct imposed_call *call, size_t index)
+{
+    return index ? call->rows + (index - 1) * blocks_row_bytes(blocks_shape(call->plan)) : call->y;
+}
+
+// One task: zeros for a division at hand, but not on the sums of earlier ones.
+static void clear_division(void *context, size_t task, int worker)
+{
+    const struct imposed_call *call = context;
+    const struct shape *shape = blocks_shape(call->plan);
+    (void)worker;
+    if (task || !call->first)
+        memset(division_row(call, task), 0, shape->axis[0].out * shape->sample_bytes);
+}
+
+// One task: some outputs, to which the other divisions at hand are added.
+static void add_rows(void *context, size_t task, int worker)
+{
+    const struct imposed_call *call = context;
+    const struct shape *shape = blocks_shape(call->plan);
+    const size_t at = task * OUTPUTS_OF_TASK, bytes = shape->sample_bytes;
+    const size_t n = size_min(shape->axis[0].out - at, OUTPUTS_OF_TASK);
+    (void)worker;
+    for (size_t i = 1; i < call->divisions; i++)
+        call->plan->kernels->add(call->y + at * bytes, division_row(call, i) + at * bytes,
+                                 n * bytes / shape->scalar_bytes);
+}
+
+// One task: one interval of a division at hand.
 static void add_interval(void *context, size_t task, int worker)
 {
     const struct imposed_call *call = context;
     const struct shape *shape = blocks_shape(call->plan);
     const struct part_schedule *schedule = &call->schedule;
-    const size_t begin = part_schedule_begin(schedule, call->division, task);
+    const size_t max = blocks_layout(call->plan)->blocks, index = task / max;
+    const size_t division = call->first + index;
+    if (task % max >= part_schedule_intervals(schedule, division)) return;
+    const size_t begin = part_schedule_begin(schedule, division, task % max);
     const size_t bytes = shape->sample_bytes;
     const struct part_schedule_pairs pairs = part_schedule_pairs(schedule, begin);
     if (!pairs.count) return;
@@ -133,9 +175,26 @@ static void add_interval(void *context, size_t task, int worker)
     const struct range interval = {(ptrdiff_t)begin, schedule->apart - 1};
     const struct range wanted = range_within(interval, schedule->first, schedule->end);
     assert(wanted.size > 0);
-    call->plan->kernels->add(call->y + (size_t)(wanted.first - schedule->first) * bytes,
+    char *row = division_row(call, index);
+    call->plan->kernels->add(row + (size_t)(wanted.first - schedule->first) * bytes,
                              samples + (size_t)(wanted.first - interval.first) * bytes,
                              wanted.size * bytes / shape->scalar_bytes);
+}
+
+// All divisions of an output channel.
+static void run_divisions(struct imposed_call *call)
+{
+    const struct block_layout *layout = blocks_layout(call->plan);
+    const size_t outputs = blocks_shape(call->plan)->axis[0].out, all = call->schedule.count;
+    const int threads = call->plan->threads;
+    for (call->first = 0; call->first < all; call->first += layout->divisions) {
+        call->divisions = size_min(all - call->first, layout->divisions);
+        if (!call->first || call->divisions > 1)
+            thread_loop(threads, call->divisions, clear_division, call);
+        thread_loop(threads, call->divisions * layout->blocks, add_interval, call);
+        if (call->divisions > 1)
+            thread_loop(threads, ceil_div(outputs, OUTPUTS_OF_TASK), add_rows, call);
+    }
 }
 
 void imposed_run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -146,7 +205,8 @@ void imposed_run(const struct partita_plan *plan, const struct partita_filter *f
     struct imposed_call call = {.plan = plan,
                                 .filter = filter,
                                 .schedule = imposed_schedule(plan),
-                                .spectra = workspace,
+                                .rows = workspace,
+                                .spectra = workspace + rows_bytes(plan),
                                 .transform = blocks_transform(plan, workspace)};
     call.signals = part_schedule_signals(&call.schedule);
     for (size_t at = 0; at < shape->batch * shape->groups; at++) {
@@ -158,10 +218,7 @@ void imposed_run(const struct partita_plan *plan, const struct partita_filter *f
         for (size_t k = 0; k < shape->group_out; k++) {
             call.output = at % shape->groups * shape->group_out + k;
             call.y = (char *)operands->to + (out + k) * axis->out * shape->sample_bytes;
-            memset(call.y, 0, axis->out * shape->sample_bytes);
-            for (call.division = 0; call.division < call.schedule.count; call.division++)
-                thread_loop(plan->threads, part_schedule_intervals(&call.schedule, call.division),
-                            add_interval, &call);
+            run_divisions(&call);
         }
     }
 }

@@ -62,6 +62,22 @@ static bool fit_pairs(const struct request *request, struct block_layout *layout
     return false;
 }
 
+// All divisions are summed at once, each but the first in a row of its own; fewer where the
+// workspace is limited. Such rows are cleared, read and added to the result.
+static void fit_divisions(const struct request *request, struct block_layout *layout)
+{
+    const struct shape *shape = request->shape;
+    const size_t row = blocks_row_bytes(shape), used = size_add(layout->shared, layout->worker);
+    const size_t left = request->workspace_limit - size_min(used, request->workspace_limit);
+    const size_t all = part_schedule_of(shape, layout->tap_block, layout->signal_block).count;
+    layout->divisions = size_min(all, left / row + 1);
+    layout->shared = size_add(layout->shared, size_mul(layout->divisions - 1, row));
+    const double rows = (double)(all - ceil_div(all, layout->divisions));
+    layout->seconds += 3 * rows * (double)(shape->batch * shape->out_channels * row) /
+                       (double)shape->scalar_bytes *
+                       request->model->costs[shape->f64].work.copy_far;
+}
+
 static bool cpu_fit(const struct block_device *device, struct block_layout *layout)
 {
     const struct request *request = device->request;
@@ -78,11 +94,12 @@ static bool cpu_fit(const struct block_device *device, struct block_layout *layo
         layout->shared = (LAGS_CHUNKS + 1) * spectrum;
         return blocks_fits(request, layout);
     }
-    const size_t signals = ceil_div(shape->axis[0].size, layout->signal_block);
+    const size_t signals = block_input_count(shape, layout, 0);
     layout->shared = size_mul(shape->group_in, size_mul(signals, spectrum));
     layout->worker += 3 * (layout->n ? spectrum : mem_round(layout->hop * shape->sample_bytes));
     if (!layout->n)
         layout->filter = size_mul(blocks, mem_round(layout->tap_block * shape->tap_bytes));
+    if (request->variant == PRIVATE_DIVISIONS) fit_divisions(request, layout);
     return true;
 }
 
@@ -127,6 +144,7 @@ void blocks_estimate(const struct request *request, struct estimate *ret)
     const double share = request->filter_uses ? byte / request->filter_uses : 0;
     if (!blocks_search(&forward, share, &layout, ret->reason, sizeof ret->reason)) return;
     block_estimate(&forward, &layout, ret);
+    if (request->variant == PRIVATE_DIVISIONS) ret->variant = PRIVATE_DIVISIONS;
     ret->spread = blocks_spread(&shape, &layout);
     ret->filter_seconds = byte * (double)layout.filter;
 }

@@ -85,8 +85,7 @@ static double product_seconds(const struct request *request, size_t spectrum)
     return costs->product[memory ? COST_MEMORY : COST_FAR][0];
 }
 
-// overlap_block_seconds, for a transform there and back of `fft` seconds.
-static double block_seconds(const struct request *request, size_t n, double moves, double fft)
+double overlap_block_seconds(const struct request *request, size_t n, double moves, double fft)
 {
     const struct shape *shape = request->shape;
     const struct cost_model *model = request->model;
@@ -100,13 +99,6 @@ static double block_seconds(const struct request *request, size_t n, double move
     return costs->work.block + channels / 2 * fft +
            (double)shape_path_count(shape) * (double)shape_bins(shape, n) * product +
            channels / 2 * moves * scalars * (beyond ? costs->work.copy_far : costs->work.copy);
-}
-
-double overlap_block_seconds(const struct request *request, size_t n, double moves)
-{
-    const struct shape *shape = request->shape;
-    return block_seconds(request, n, moves,
-                         cost_model_fft(request->model, shape->f64, shape->complex_signal, n));
 }
 
 // Whether products may overwrite the inputs' spectra, because nothing else reads these.
@@ -142,7 +134,7 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
     // The transforms of a block wait for its samples: the time of memory is added.
     const double memory =
         memory_seconds(request->model, shape) + (stream ? 0 : once_seconds(request, n, work, fft));
-    const double seconds = blocks * block_seconds(request, n, moves, fft) + memory;
+    const double seconds = blocks * overlap_block_seconds(request, n, moves, fft) + memory;
     if (seconds >= limit) return false;
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double transforms = channels * (shape->complex_signal ? 2 : 1);

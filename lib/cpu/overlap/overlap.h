@@ -71,8 +71,8 @@ static inline size_t overlap_block_count(const struct shape *shape, size_t hop)
 // Maximum bytes of the spectrum of n samples; needs no transform object.
 size_t overlap_spectrum_bytes(const struct shape *shape, size_t n);
 
-// Seconds of the transforms and products of one block.
-double overlap_block_seconds(const struct request *request, size_t n, double moves);
+// Seconds of the transforms and products of one block. `fft`: of a transform there and back.
+double overlap_block_seconds(const struct request *request, size_t n, double moves, double fft);
 
 enum partita_status overlap_plan_create(struct partita_plan *plan, const struct request *request);
 void overlap_plan_destroy(struct partita_plan *plan);

@@ -67,9 +67,9 @@ static bool estimate_weight(const struct request *request, size_t n, double move
     const double paths = (double)shape_path_count(shape);
     const double bins = (double)n / 2 + 1;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
-    const double inverse = cost_model_fft(request->model, shape->f64, false, n) / 2;
-    const double end = paths * (inverse + (double)n * (double)(chunks + 1) * costs->work.copy);
-    const double seconds = (double)terms * overlap_block_seconds(request, n, moves) + end +
+    const double fft = cost_model_fft(request->model, shape->f64, false, n);
+    const double end = paths * (fft / 2 + (double)n * (double)(chunks + 1) * costs->work.copy);
+    const double seconds = (double)terms * overlap_block_seconds(request, n, moves, fft) + end +
                            memory_seconds(request->model, shape);
     if (seconds >= limit) return false;
     const double channels = (double)(shape->in_channels + shape->out_channels);
