@@ -213,19 +213,25 @@ def network(rows):
         yield (*cells[:3], speedup(*cells[1:3]), *cells[3:], speedup(*cells[3:]), *map(figure, sums), speedup(*sums))
 
 
-TABLES = {table.__name__: table for table in (
-    algorithms, filters, forward, gradient, text, sweeps, theano, complexity, accuracy, network)}
+def example(_):
+    return ", ".join(f"{name} = {value}" for name, value in EXAMPLE.items())
+
+
+def run(rows, name):
+    return next(re.split("[,;]", row["value"])[0] for row in read(rows.root, "run", "docs/bench") if row["name"] == name)
+
+
+PARTS = {part.__name__: part for part in (algorithms, filters, forward, gradient, text, sweeps, images, theano, complexity,
+                                          accuracy, network, example, run)}
 
 
 def page(rows):
-    def lines(match):
-        name, *arguments = match[1].split()
-        return "\n".join("| " + " | ".join(map(str, cells)) + " |" for cells in TABLES[name](rows, *arguments))
-    run = {row["name"]: re.split("[,;]", row["value"])[0] for row in read(rows.root, "run", "docs/bench")}
-    written = (pathlib.Path(rows.root) / "bench/seeds/page.md.in").read_text(encoding="utf-8")
-    written = re.sub(r"\{\{images (.*?)\}\}", lambda match: images(rows, match[1]), written)
-    written = written.replace("{{example}}", ", ".join(f"{name} = {value}" for name, value in EXAMPLE.items()))
-    return re.sub(r"\{([a-z ]+)\}", lambda match: run[match[1]], re.sub(r"^\{\{(.*?)\}\}$", lines, written, flags=re.M))
+    """page.md.in with the part that each {{NAME ARGUMENT}} names: words, or lines of a table."""
+    def part(match):
+        name, *argument = match[1].split(" ", 1)
+        found = PARTS[name](rows, *argument)
+        return found if isinstance(found, str) else "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in found)
+    return re.sub(r"\{\{(.*?)\}\}", part, (pathlib.Path(rows.root) / "bench/seeds/page.md.in").read_text(encoding="utf-8"))
 
 
 def pictures(rows):
