@@ -75,28 +75,21 @@ def wrong_names(root):
             yield f"{line['algorithm']}: no {', '.join(missing) or ('tests' if where else 'names')}"
 
 
-def terms(channels, size, kernel, outputs, groups=1, stride=1, pad=0):
-    """Multiply-adds of the direct sums of one image."""
-    return channels // groups * outputs * kernel**2 * ((size + 2 * pad - kernel) // stride + 1)**2
-
-
 class Rows:
-    """Rows of docs/bench, and the multiply-adds of an image of their layers."""
+    """Rows of docs/bench, and of their layers the multiply-adds of the direct sums of one image."""
 
     def __init__(self, root):
         self.root = root
         self.ns = {(row["case"], row["contender"], int(row["threads"])): float(row["ns_per_item"])
                    for name in ROWS for row in read(root, name, "docs/bench")}
-        self.terms = {f"thesis-4.5-r{r}": terms(3, 227, r, 96) for r in range(11, 30, 2)}
-        self.terms |= {f"thesis-4.6-r{r}": terms(96, 55, r, 256) for r in range(1, 40, 2)}
-        for row in read(root, "thesis-2.1"):
-            layer = row.pop("layer").replace("conv", "caffenet-")
-            self.terms[layer] = terms(**{name: int(value) for name, value in row.items()})
-        for row in read(root, "dieleman"):
-            (_, channels, size, _), (outputs, _, kernel, _) = (map(int, row[key].split(",")) for key in ("input", "filters"))
-            self.terms["dieleman-" + row["row"]] = terms(channels, size, kernel, outputs)
-        for row in read(root, "lavin-3"):
-            self.terms["vgg-" + row["layer"]] = terms(int(row["channels"]), int(row["size"]), 3, int(row["outputs"]), pad=1)
+        self.terms, self.depths = {}, {}
+        for row in read(root, "layers"):
+            name, (depth, channels, size, kernel, outputs, groups, stride, pad) = row.pop("layer"), map(int, row.values())
+            self.terms[name] = channels // groups * outputs * kernel**2 * ((size + 2 * pad - kernel) // stride + 1)**2
+            if name.startswith("vgg"):
+                self.depths[name] = depth  # in network E
+        self.terms |= {f"thesis-4.5-r{r}": 3 * 96 * r**2 * (228 - r)**2 for r in range(11, 30, 2)}
+        self.terms |= {f"thesis-4.6-r{r}": 96 * 256 * r**2 * (56 - r)**2 for r in range(1, 40, 2)}
 
     def per_term(self, case, contenders):
         """The least time of a multiply-add in ns on one thread; None if no contender was measured."""
@@ -206,8 +199,7 @@ def accuracy(rows):
 def network(rows):
     """The layers of network E, each as often as the network has it."""
     for row in read(rows.root, "lavin-5"):
-        layers = [(int(layer["depth"]), rows.times("vgg-" + layer["layer"], (ONEDNN, AUTO), int(row["batch"]))[0])
-                  for layer in read(rows.root, "lavin-3")]
+        layers = [(depth, rows.times(layer, (ONEDNN, AUTO), int(row["batch"]))[0]) for layer, depth in rows.depths.items()]
         sums = [None if any(times[i] is None for _, times in layers) else sum(n * times[i] for n, times in layers) for i in (0, 1)]
         cells = list(row.values())
         yield (*cells[:3], speedup(*cells[1:3]), *cells[3:], speedup(*cells[3:]), *map(figure, sums), speedup(*sums))
@@ -243,12 +235,11 @@ def pictures(rows):
             f"Table {name}: forward of {layer}, ms for an image", "r, of kernels of r x r", kernels,
             {label: [ms and ms / (SWEEPS[name][0] if "GPU" in label else n) for ms, n in zip(values, counts)]
              for label, values in zip(names, series)})
-    layers = [row["layer"] for row in read(rows.root, "lavin-3")]
-    speeds = {f"{label}, {n} image{'s' * (n > 1)}": [2 / (rows.per_term(f"vgg-{layer}-n{n}-forward", key) or float("inf")) for layer in layers]
+    speeds = {f"{label}, {n} image{'s' * (n > 1)}": [2 / (rows.per_term(f"{layer}-n{n}-forward", key) or float("inf")) for layer in rows.depths]
               for n in (1, 16) for label, key in (("Partita", AUTO), ("oneDNN", ONEDNN))}
     yield "layers-of-network-e.svg", seeds_chart.bars(
         "Forward of the layers of network E, one thread, effective GFLOP/s", "layer; two operations for each multiply-add of the "
-        "direct sums", layers, speeds, 100)
+        "direct sums", [layer.removeprefix("vgg-") for layer in rows.depths], speeds, 100)
 
 
 def outputs(root):
@@ -269,7 +260,7 @@ def problems(root):
 def main():
     if sys.argv[1:] == ["--check"]:
         found = list(problems(ROOT))
-        print(*found, sep="\n")
+        print(*found, sep="\n", end="\n" * bool(found))
         return bool(found)
     if sys.argv[1:]:
         sys.exit("usage: seeds.py [--check]")
