@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import house_text  # noqa: E402
 
-ROWS = ("layer", "network", "batches")  # files of docs/bench that the page uses
+ROWS = ("layer", "network", "seeds")  # files of docs/bench that the page uses
 IM2COL, ONEDNN, TILES, AUTO = ("openblas",), ("onednn", "onednn-winograd"), ("cpu/tiles",), ("auto",)
 # Names that must exist: their form, the files, and what stands there. Other names are those of files.
 NAMES = (
