@@ -35,8 +35,7 @@ static void cuda_blocks_plan_destroy(struct partita_plan *plan)
 static struct filter_bytes cuda_blocks_filter_bytes(const struct partita_plan *plan)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
-    if (blocks->layout.method == BLOCK_LAGS)
-        return (struct filter_bytes){.packed = cuda_taps_bytes(&plan->shape)};
+    if (blocks->layout.method == BLOCK_LAGS) return cuda_filter_copy_bytes(plan);
     return (struct filter_bytes){.packed = blocks->layout.filter,
                                  .scratch = cuda_fft_work_bytes(&blocks->fft)};
 }
@@ -46,7 +45,7 @@ static enum partita_status cuda_blocks_filter_pack(struct partita_filter *filter
 {
     const struct cuda_filter *state = filter->state;
     if (cuda_blocks_of(filter->plan)->layout.method == BLOCK_LAGS)
-        return cuda_filter_copy(filter, taps);
+        return cuda_filter_copy(filter, taps, scratch);
     return cuda_pairs_filter(filter->plan, state->taps, taps, scratch->data);
 }
 

@@ -33,10 +33,9 @@ size_t cuda_blocks_batch(const struct shape *shape, const struct block_layout *l
 struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t row, size_t rows,
                                   const void *bias);
 
-// cuda_blocks_taps: the taps in causal order, paths [out][in of group], or for backward weight rows
-// of gy. cuda_blocks_x: rows of x. The caller fills in the windows.
+// The taps in causal order, paths [out][in of group], or for backward weight rows of gy. The caller
+// fills in the windows.
 struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan);
-struct cuda_windows cuda_blocks_x(const struct partita_plan *plan);
 
 // Bytes of spectra for pairs and divisions: of x and of outputs, for the units that are computed
 // together; and of the taps, which are in the filter or, for backward weight, in the workspace.

@@ -50,7 +50,7 @@ static enum partita_status cuda_blocks_run_units(const struct cuda_blocks_call *
     const struct range signals = part_schedule_signals(&divisions);
     const char *x = (const char *)call->operands->from[0] +
                     unit * shape->group_in * shape->axis[0].size * shape->sample_bytes;
-    struct cuda_windows windows = cuda_blocks_x(plan);
+    struct cuda_windows windows = cuda_row_windows(shape->axis[0].size, shape->complex_signal);
     windows.count = (int64_t)signals.size;
     windows.hop = windows.length = (int64_t)divisions.signal_part;
     windows.first = signals.first * windows.hop;

@@ -16,7 +16,7 @@ static struct cuda_lags lags_of(const struct cuda_blocks_call *call)
     const struct block_layout *layout = &call->blocks->layout;
     const ptrdiff_t last_tap = (ptrdiff_t)(layout->tap_blocks * layout->tap_block) - 1;
     struct cuda_lags lags = {.form = call->blocks->fft.params.form,
-                             .x = cuda_blocks_x(plan),
+                             .x = cuda_row_windows(shape->axis[0].size, shape->complex_signal),
                              .w = cuda_blocks_taps(plan),
                              .x_rows = rows.right_rows,
                              .w_rows = rows.left_rows,

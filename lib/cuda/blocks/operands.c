@@ -28,12 +28,6 @@ struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan)
     return cuda_taps_windows(shape, shape->adjoint && plan->direction != PARTITA_BACKWARD_WEIGHT);
 }
 
-struct cuda_windows cuda_blocks_x(const struct partita_plan *plan)
-{
-    const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    return cuda_row_windows(shape->axis[0].size, shape->complex_signal);
-}
-
 struct cuda_pairs cuda_blocks_rows(const struct cuda_blocks_call *call, size_t unit, size_t units)
 {
     const struct shape *shape = &call->blocks->shape;

@@ -53,7 +53,7 @@ static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct
     const struct shape *shape = &blocks->shape;
     const size_t first = (size_t)pairs->first, end = first + (size_t)pairs->count;
     const struct range range = block_inputs_read(&blocks->shape, &blocks->layout, first, end);
-    struct cuda_windows inputs = cuda_blocks_x(plan);
+    struct cuda_windows inputs = cuda_row_windows(shape->axis[0].size, shape->complex_signal);
     set_windows(&inputs, layout, layout->trimmed.first + range.first * (ptrdiff_t)layout->tap_block,
                 range.size);
     pairs->left = call->taps, pairs->left_count = (int64_t)layout->tap_blocks;

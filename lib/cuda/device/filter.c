@@ -31,10 +31,17 @@ struct cuda_windows cuda_taps_windows(const struct shape *shape, bool transposed
     return windows;
 }
 
-enum partita_status cuda_filter_copy(struct partita_filter *filter, const void *taps)
+struct filter_bytes cuda_filter_copy_bytes(const struct partita_plan *plan)
+{
+    return (struct filter_bytes){.packed = cuda_taps_bytes(&plan->shape)};
+}
+
+enum partita_status cuda_filter_copy(struct partita_filter *filter, const void *taps,
+                                     const struct region *scratch)
 {
     const struct partita_plan *plan = filter->plan;
     struct cuda_filter *state = filter->state;
+    (void)scratch;
     if (cuda_thread()->loads) return PARTITA_OK;
     return cuda_copy(plan, state->taps, taps, cuda_taps_bytes(&plan->shape));
 }
@@ -122,11 +129,8 @@ void cuda_filter_destroy(struct partita_filter *filter)
 {
     const struct partita_plan *plan = filter->plan;
     struct cuda_filter *state = filter->state;
-    struct cuda_scope scope;
     if (!state) return;
-    cuda_enter(plan, &scope);
-    cuda_release(plan, state->taps);
-    cuda_release(plan, state->bias);
-    cuda_leave(&scope);
+    plan->device->release(plan, state->taps);
+    plan->device->release(plan, state->bias);
     mem_release(&plan->allocator, state);
 }

@@ -30,8 +30,10 @@ struct cuda_windows cuda_row_windows(size_t size, bool complex_samples);
 // its taps reversed.)
 struct cuda_windows cuda_taps_windows(const struct shape *shape, bool transposed);
 
-// A filter.pack: queues a copy of the taps as they are.
-enum partita_status cuda_filter_copy(struct partita_filter *filter, const void *taps);
+// filter.bytes and filter.pack of a copy of the taps as they are.
+struct filter_bytes cuda_filter_copy_bytes(const struct partita_plan *plan);
+enum partita_status cuda_filter_copy(struct partita_filter *filter, const void *taps,
+                                     const struct region *scratch);
 
 // Queues packing of the taps arrays->from[0] for all directions of a filter, and a copy of the bias
 // from[1] unless it is NULL, both in the device's memory. cuda_filter_scratch: the bytes of scratch
@@ -63,6 +65,13 @@ static inline const void *cuda_filter_added(const struct partita_filter *filter)
 {
     const struct cuda_filter *state = filter->state;
     return filter->plan->direction == PARTITA_FORWARD ? state->bias : NULL;
+}
+
+static inline struct cuda_arrays cuda_arrays_of(const struct partita_filter *filter,
+                                                const struct operands *operands, void *workspace)
+{
+    return (struct cuda_arrays){operands->to, operands->from[0], cuda_filter_taps(filter),
+                                cuda_filter_added(filter), workspace};
 }
 
 #endif

@@ -185,28 +185,13 @@ static void cuda_direct_estimate(const struct request *request, struct estimate 
     cuda_passes_estimate(request, CUDA_DIRECT_VARIANTS, MAX_PASSES, direct_estimate_variant, ret);
 }
 
-static struct filter_bytes cuda_direct_filter_bytes(const struct partita_plan *plan)
-{
-    return (struct filter_bytes){.packed = cuda_taps_bytes(&plan->shape)};
-}
-
-static enum partita_status cuda_direct_filter_pack(struct partita_filter *filter, const void *taps,
-                                                   const struct region *scratch)
-{
-    (void)scratch;
-    return cuda_filter_copy(filter, taps);
-}
-
 static enum partita_status direct_run_pass(const struct partita_plan *plan,
                                            const struct cuda_pass *pass,
                                            const struct partita_filter *filter,
                                            const struct operands *operands)
 {
     const bool f64 = plan->shape.f64;
-    const struct cuda_pass_arrays arrays = {.to = operands->to,
-                                            .from = operands->from[0],
-                                            .taps = cuda_filter_taps(filter),
-                                            .bias = cuda_filter_added(filter)};
+    const struct cuda_arrays arrays = cuda_arrays_of(filter, operands, NULL);
     struct cuda_tile tile;
     assert(plan->choice.variant >= 0 && plan->choice.variant < CUDA_DIRECT_VARIANTS);
     for (int a = 0; a < 3; a++)
@@ -246,6 +231,6 @@ const struct engine cuda_direct = {
     .max_rank = PARTITA_MAX_RANK,
     .real = true,
     .estimate = cuda_direct_estimate,
-    .filter = {CUDA_FILTER_OPS(cuda_direct_filter_bytes, cuda_direct_filter_pack)},
+    .filter = {CUDA_FILTER_OPS(cuda_filter_copy_bytes, cuda_filter_copy)},
     .bounded = {.run = cuda_direct_run},
 };

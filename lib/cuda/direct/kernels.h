@@ -31,10 +31,10 @@ struct cuda_tile {
 
 // Queue a pass.
 CUDA_C cudaError_t cuda_direct_queue_plain(const struct cuda_pass *pass, bool f64,
-                                           const struct cuda_pass_arrays *arrays);
+                                           const struct cuda_arrays *arrays);
 CUDA_C cudaError_t cuda_direct_queue_tiles(const struct cuda_pass *pass, bool f64,
                                            const struct cuda_tile *tile,
-                                           const struct cuda_pass_arrays *arrays);
+                                           const struct cuda_arrays *arrays);
 
 // Queues the gradient of the taps of a forward pass, in the caller's order.
 CUDA_C cudaError_t cuda_direct_queue_weight(const struct cuda_pass *pass, bool f64, void *gw,

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, sizeof(T) == 8 ? 2 : 3)
 }
 } // namespace
 
-cudaError_t cuda_direct_queue_plain(const cuda_pass *pass, bool f64, const cuda_pass_arrays *arrays)
+cudaError_t cuda_direct_queue_plain(const cuda_pass *pass, bool f64, const cuda_arrays *arrays)
 {
     const int64_t positions = pass->axis[0].n * pass->axis[1].n * pass->axis[2].n;
     const int64_t blocks =

@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, span_resident<T>())
 } // namespace
 
 cudaError_t cuda_direct_queue_tiles(const cuda_pass *pass, bool f64, const cuda_tile *tile,
-                                    const cuda_pass_arrays *arrays)
+                                    const cuda_arrays *arrays)
 {
     const cuda_axis *axis = pass->axis;
     const int64_t blocks = ceiling(axis[2].n, tile->each * tile->threads_x) *

@@ -157,25 +157,23 @@ static bool choose_gemm(const struct request *request, int variant, struct cuda_
                         double *ret_error)
 {
     size_t limit = size_min(request->workspace_limit, MAX_WORKSPACE);
-    struct cuda_layer_choice choice = {.batch = 1, .chunks = 1};
     *ret = lay_out_gemm(request);
     *ret_error = gemm_error(request, &ret->largest);
-    choice.arithmetic =
+    const enum cuda_arithmetic arithmetic =
         cuda_arithmetic_within(request, request->error_budget, ret->element, 1, ret_error);
     if (variant == CUDA_GEMM_IN_PLACE && !in_place_possible(request, ret)) return false;
     const bool in_place = is_in_place(variant, request->direction);
+    int64_t chunks = cuda_layer_chunks(ret, ret->largest.positions, limit);
     if (request->compatible_with) { // so that the bits are the same
         struct cuda_gemm_choice other;
         estimate_load(request->compatible_with, &other, sizeof other);
-        choice.chunks = other.layer.chunks;
+        chunks = other.layer.chunks;
         if (other.variant != variant) return false;
-    } else choice.chunks = cuda_layer_chunks(ret, ret->largest.positions, limit);
-    if (in_place && choice.chunks == 1) limit = size_min(limit, MAX_WORKSPACE_IN_PLACE);
-    cuda_layer_set(ret, &choice);
-    choice.batch = cuda_layer_positions(ret, limit);
-    cuda_layer_set(ret, &choice);
+    }
+    if (in_place && chunks == 1) limit = size_min(limit, MAX_WORKSPACE_IN_PLACE);
+    cuda_layer_fit(ret, chunks, arithmetic, limit);
     // With samples in place all chunks of all sums are needed at once.
-    return !in_place || choice.chunks == 1 || choice.batch == ret->largest.positions;
+    return !in_place || chunks == 1 || ret->choice.batch == ret->largest.positions;
 }
 
 // Work of the kernels of a pass: moving elements, and products.

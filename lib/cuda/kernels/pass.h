@@ -41,11 +41,12 @@ struct cuda_pass {
     bool relu;
 };
 
-// Arrays that a pass reads and writes: y and x, or gx and gy; taps in the caller's order; bias
-// [groups*to] or NULL.
-struct cuda_pass_arrays {
+// Arrays of forward or backward data: y and x, or gx and gy; taps as the filter has them; bias
+// [outputs] or NULL; the workspace of the engine.
+struct cuda_arrays {
     void *to;
     const void *from, *taps, *bias;
+    void *workspace;
 };
 
 #endif

@@ -108,7 +108,8 @@ int64_t cuda_layer_chunks(const struct cuda_layer *layer, int64_t n, size_t limi
     return cuda_product_chunks(&product, product.terms, max);
 }
 
-int64_t cuda_layer_positions(const struct cuda_layer *layer, size_t limit)
+// Sums of backward weight are those of layer->sum_bytes.
+static int64_t layer_positions(const struct cuda_layer *layer, size_t limit)
 {
     const struct cuda_layer_part *part = &layer->largest;
     const bool weight = is_weight(layer);
@@ -123,6 +124,15 @@ int64_t cuda_layer_positions(const struct cuda_layer *layer, size_t limit)
     const size_t step = max < BATCH_POSITIONS ? vector : BATCH_POSITIONS;
     const size_t whole = size_max(max / step * step, step);
     return (int64_t)size_min(positions, size_round_up(size_split_even(positions, whole), step));
+}
+
+void cuda_layer_fit(struct cuda_layer *layer, int64_t chunks, enum cuda_arithmetic arithmetic,
+                    size_t limit)
+{
+    struct cuda_layer_choice choice = {.batch = 1, .chunks = chunks, .arithmetic = arithmetic};
+    cuda_layer_set(layer, &choice);
+    choice.batch = layer_positions(layer, limit);
+    cuda_layer_set(layer, &choice);
 }
 
 size_t cuda_layer_workspace(const struct cuda_layer *layer)

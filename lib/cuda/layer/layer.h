@@ -77,9 +77,10 @@ struct cuda_product cuda_layer_product(const struct cuda_layer *layer,
 // and backward data are split only where the device has too little work without.
 int64_t cuda_layer_chunks(const struct cuda_layer *layer, int64_t n, size_t limit);
 
-// Positions at once, as many as the limit has room for. Several batches are multiples of 32
-// positions where it has room for those. Sums of backward weight are those of layer->sum_bytes.
-int64_t cuda_layer_positions(const struct cuda_layer *layer, size_t limit);
+// Chooses as many positions at once as the limit has room for, of sums in these chunks. Several
+// batches are multiples of 32 positions where it has room for those.
+void cuda_layer_fit(struct cuda_layer *layer, int64_t chunks, enum cuda_arithmetic arithmetic,
+                    size_t limit);
 
 size_t cuda_layer_workspace(const struct cuda_layer *layer);
 size_t cuda_layer_taps_bytes(const struct cuda_layer *layer, const struct cuda_layer_part *part);

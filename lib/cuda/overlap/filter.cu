@@ -148,7 +148,7 @@ template <typename T, bool ACCUMULATE> auto filter_kernel_of(const cuda_filterin
 
 cudaError_t cuda_launch_filter(const cuda_filtering *filtering, const cuda_filter_layout *layout,
                                bool f64, const cuda_filter_windows *windows,
-                               const cuda_filter_arrays *arrays)
+                               const cuda_arrays *arrays)
 {
     const bool accumulate = filtering->accumulate;
     return with_scalar(f64, [=](auto scalar) {
@@ -156,7 +156,7 @@ cudaError_t cuda_launch_filter(const cuda_filtering *filtering, const cuda_filte
         return queue(accumulate ? filter_kernel_of<T, true>(filtering)
                                 : filter_kernel_of<T, false>(filtering),
                      layout->blocks, fft_block(filtering->form.log2_points), layout->shared_bytes,
-                     *filtering, *layout, *windows, arrays->y, arrays->x, arrays->spectra,
-                     accumulate ? nullptr : arrays->bias, arrays->spectra_cache);
+                     *filtering, *layout, *windows, arrays->to, arrays->from, arrays->taps,
+                     accumulate ? nullptr : arrays->bias, arrays->workspace);
     });
 }

@@ -7,6 +7,7 @@
 #ifndef PARTITA_CUDA_OVERLAP_FILTER_H
 #define PARTITA_CUDA_OVERLAP_FILTER_H
 
+#include "cuda/kernels/pass.h"
 #include "cuda/kernels/windows.h"
 
 // A task is a window of all inputs of one group of one item: task (g*batch + item)*in.count + b.
@@ -18,6 +19,8 @@ struct cuda_filtering {
     int64_t batch, groups, group_in, group_out;
     bool accumulate; // add all samples of a window to the outputs, instead of storing its own
                      // outputs with bias and activation
+    int parts;       // blocks of the taps of a path: several of long rows only (long_rows.h)
+    int lead;        // of long rows: windows that end before the first output
 };
 
 // The windows of a row that one launch works on: first, first + step, ..; {0, 1}: all windows.
@@ -35,18 +38,11 @@ struct cuda_filter_layout {
     size_t shared_bytes, cache_bytes;
 };
 
-// y and x are the caller's; spectra are those of the paths [groups*group_out][group_in]; bias
-// [groups*group_out] or NULL, not applied if sums accumulate; spectra_cache has layout.cache_bytes.
-struct cuda_filter_arrays {
-    void *y;
-    const void *x, *spectra, *bias;
-    void *spectra_cache;
-};
-
-// Queues the windows of one launch.
+// Queues the windows of one launch. Taps are spectra of the paths [groups*group_out][group_in];
+// bias is not applied if sums accumulate; the workspace has layout.cache_bytes for spectra.
 CUDA_C cudaError_t cuda_launch_filter(const struct cuda_filtering *filtering,
                                       const struct cuda_filter_layout *layout, bool f64,
                                       const struct cuda_filter_windows *windows,
-                                      const struct cuda_filter_arrays *arrays);
+                                      const struct cuda_arrays *arrays);
 
 #endif

@@ -12,7 +12,7 @@
 static const double GROUP_SLOTS = 185, BEFORE_SLOTS = 128, CACHED_BYTE = 1. / 3;
 
 bool cuda_long_rows_of(const struct shape *shape, const struct cuda_fft_form *form,
-                       struct cuda_long_rows *ret)
+                       struct cuda_filtering *ret)
 {
     const struct axis *axis = &shape->axis[0];
     const size_t n = (size_t)1 << form->log2_points, parts = ceil_div(axis->span, n);
@@ -27,14 +27,16 @@ bool cuda_long_rows_of(const struct shape *shape, const struct cuda_fft_form *fo
     in.hop = (int64_t)n;
     in.length = 2 * (int64_t)n;
     in.count = (int64_t)(lead + blocks);
-    *ret = (struct cuda_long_rows){.form = *form,
+    *ret = (struct cuda_filtering){.form = *form,
                                    .in = in,
                                    .out = {.skip = (int64_t)n,
                                            .hop = (int64_t)n,
                                            .stride = (int64_t)axis->stride,
                                            .size = (int64_t)axis->out},
                                    .batch = (int64_t)shape->batch,
-                                   .channels = (int64_t)shape->groups,
+                                   .groups = (int64_t)shape->groups,
+                                   .group_in = 1,
+                                   .group_out = 1,
                                    .parts = (int)parts,
                                    .lead = (int)lead};
     return lead + blocks <= INT32_MAX;
@@ -42,7 +44,7 @@ bool cuda_long_rows_of(const struct shape *shape, const struct cuda_fft_form *fo
 
 // The layout for a device; false: there is none. A device has all thread blocks at once, so that
 // each loads its next samples while it computes.
-static bool lay_out_long_rows(const struct request *request, const struct cuda_long_rows *rows,
+static bool lay_out_long_rows(const struct request *request, const struct cuda_filtering *rows,
                               struct cuda_filter_layout *ret)
 {
     const struct cuda_gpu *gpu = cuda_device_for(request)->gpu;
@@ -54,7 +56,7 @@ static bool lay_out_long_rows(const struct request *request, const struct cuda_l
     if (shared > gpu->shared_bytes) return false;
     const size_t resident =
         size_max(size_min(CUDA_FULL_THREADS / threads, gpu->shared_bytes / shared), 1);
-    size_t blocks = size_min(size_mul((size_t)rows->batch, (size_t)rows->channels),
+    size_t blocks = size_min(size_mul((size_t)rows->batch, (size_t)rows->groups),
                              resident * (size_t)gpu->processors);
     if (cache) blocks = size_min(blocks, request->workspace_limit / cache);
     *ret = (struct cuda_filter_layout){
@@ -63,11 +65,11 @@ static bool lay_out_long_rows(const struct request *request, const struct cuda_l
 }
 
 static struct cuda_stage count_long_rows(const struct shape *shape,
-                                         const struct cuda_long_rows *rows,
+                                         const struct cuda_filtering *rows,
                                          const struct cuda_filter_layout *layout)
 {
     const size_t points = (size_t)1 << rows->form.log2_points;
-    const double count = (double)rows->batch * (double)rows->channels, n = (double)points;
+    const double count = (double)rows->batch * (double)rows->groups, n = (double)points;
     const double at_once = CUDA_LONG_ROWS_BLOCKS, kept = cuda_long_rows_groups(rows);
     const double groups = ceil((double)rows->in.count / at_once);
     // Groups before one, summed over all: 0, 1, .., kept, kept, ..
@@ -82,7 +84,7 @@ static struct cuda_stage count_long_rows(const struct shape *shape,
         .threads = (double)(cuda_long_rows_at_once(points, shape->f64) * cuda_fft_threads(points)),
         .slots = count * (cuda_transform_slots(points, transforms) + products),
         .bytes = (double)cuda_input_bytes(shape) + (double)cuda_output_bytes(shape) +
-                 spectrum * ((double)rows->channels * rows->parts + CACHED_BYTE * count * loads),
+                 spectrum * ((double)rows->groups * rows->parts + CACHED_BYTE * count * loads),
     };
 }
 
@@ -92,12 +94,12 @@ static bool try_long_rows(const struct request *request, const struct shape *sha
     const struct cuda_fft_form form = cuda_form_of(shape, points);
     const struct cuda_rates rates = cuda_rates_of(request);
     struct cuda_filter_decision decision = {.points = points, .long_rows = true};
-    struct cuda_long_rows rows;
+    struct cuda_filtering rows;
     if (!cuda_long_rows_of(shape, &form, &rows) ||
         !lay_out_long_rows(request, &rows, &decision.layout))
         return false;
     const struct cuda_stage stage = count_long_rows(shape, &rows, &decision.layout);
-    const double count = (double)rows.batch * (double)rows.channels;
+    const double count = (double)rows.batch * (double)rows.groups;
     const double windows = 2 * (double)rows.in.count, pairs = windows * rows.parts / 2;
     const size_t filter =
         size_mul(shape->out_channels * (size_t)rows.parts, points * 2 * shape->scalar_bytes);

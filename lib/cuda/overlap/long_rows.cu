@@ -50,7 +50,7 @@ template <typename T> struct async_window {
 // Memory that the threads of a block share. A window's spectrum replaces the values that its
 // transform exchanged.
 template <typename T> struct row_block {
-    const cuda_long_rows &rows;
+    const cuda_filtering &rows;
     complex_of<T> *shared; // [BLOCKS][pitch]
     T *samples;            // [BLOCKS + 1][points], of a group of windows
     complex_of<T> *cache;  // [groups][BLOCKS][points]
@@ -63,15 +63,15 @@ struct group_index {
     int64_t number, first, channel, row;
 };
 
-inline __device__ group_index group_at(const cuda_long_rows &rows, int64_t number, int64_t first)
+inline __device__ group_index group_at(const cuda_filtering &rows, int64_t number, int64_t first)
 {
     int64_t channel = number;
     const int64_t item = take(&channel, rows.batch);
-    return {number, first, channel, item * rows.channels + channel};
+    return {number, first, channel, item * rows.groups + channel};
 }
 
 // The next one that this thread block computes; its number may be behind the last.
-inline __device__ group_index group_after(const cuda_long_rows &rows, const group_index &group)
+inline __device__ group_index group_after(const cuda_filtering &rows, const group_index &group)
 {
     if (group.first + BLOCKS < rows.in.count)
         return {group.number, group.first + BLOCKS, group.channel, group.row};
@@ -180,7 +180,7 @@ template <typename T>
 __device__ void long_rows_multiply(const row_block<T> &block, const complex_of<T> *spectra,
                                    const group_index &group)
 {
-    const cuda_long_rows &rows = block.rows;
+    const cuda_filtering &rows = block.rows;
     const int number = (int)(group.first / BLOCKS), groups = block.groups;
     const kept_group kept = {number < groups ? number : groups, groups > 0 ? number % groups : 0,
                              groups > 0 && group.first + BLOCKS < rows.in.count};
@@ -195,7 +195,7 @@ template <typename T>
 __device__ void long_rows_store(const row_block<T> &block, T *y, const T *bias,
                                 const group_index &group)
 {
-    const cuda_long_rows &rows = block.rows;
+    const cuda_filtering &rows = block.rows;
     for (int window = threadIdx.y; window < BLOCKS; window += blockDim.y) {
         const int64_t begin = group.first + window - threadIdx.y; // of the first thread row
         const int64_t b = group.first + window - rows.lead;
@@ -213,7 +213,7 @@ __device__ void long_rows_store(const row_block<T> &block, T *y, const T *bias,
 
 template <typename T>
 __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
-    long_rows_kernel(const __grid_constant__ cuda_long_rows rows, int groups, T *y, const T *x,
+    long_rows_kernel(const __grid_constant__ cuda_filtering rows, int groups, T *y, const T *x,
                      const complex_of<T> *spectra, const T *bias, complex_of<T> *memory)
 {
     const int points = 1 << rows.form.log2_points, pitch = points + points / 16;
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
                                 pitch,
                                 groups};
     group_index group = group_at(rows, blockIdx.x, 0);
-    if (group.number >= rows.batch * rows.channels) return;
+    if (group.number >= rows.batch * rows.groups) return;
     async_window<T> samples = begin_samples(block, x, group);
     for (;;) {
         samples.wait();
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
         transform_windows(block, group);
         __syncthreads();
         const group_index next = group_after(rows, group);
-        const bool more = next.number < rows.batch * rows.channels;
+        const bool more = next.number < rows.batch * rows.groups;
         if (more) samples = begin_samples(block, x, next);
         long_rows_multiply(block, spectra, group);
         __syncthreads();
@@ -245,12 +245,12 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
 }
 } // namespace
 
-cudaError_t cuda_launch_long_rows(const cuda_long_rows *rows, bool f64, int64_t blocks,
-                                  const cuda_filter_arrays *arrays)
+cudaError_t cuda_launch_long_rows(const cuda_filtering *rows, bool f64, int64_t blocks,
+                                  const cuda_arrays *arrays)
 {
     const size_t points = (size_t)1 << rows->form.log2_points;
     const dim3 threads(cuda_fft_threads(points), cuda_long_rows_at_once(points, f64));
     return queue_real(f64, long_rows_kernel<float>, long_rows_kernel<double>, blocks, threads,
                       cuda_long_rows_shared(points, f64), *rows, cuda_long_rows_groups(rows),
-                      arrays->y, arrays->x, arrays->spectra, arrays->bias, arrays->spectra_cache);
+                      arrays->to, arrays->from, arrays->taps, arrays->bias, arrays->workspace);
 }

@@ -17,14 +17,9 @@ enum {
     CUDA_LONG_ROWS_MAX_PARTS = 64, // products that are added up in a row
 };
 
-struct cuda_long_rows {
-    struct cuda_fft_form form; // negacyclic
-    struct cuda_windows in;    // windows of a row, n samples apart
-    struct cuda_outputs out;   // of window b: block b - lead
-    int64_t batch, channels;   // rows are [batch][channels]
-    int parts;                 // blocks of the taps
-    int lead;                  // windows that end before the first output
-};
+// Of a struct cuda_filtering with groups of one input and one output each, window b is output block
+// b
+// - lead; windows are n samples apart, and transforms are negacyclic.
 
 // Thread rows of a thread block: each transforms one window at a time.
 static inline int cuda_long_rows_at_once(size_t points, bool f64)
@@ -35,7 +30,7 @@ static inline int cuda_long_rows_at_once(size_t points, bool f64)
 }
 
 // Groups of windows before the present one whose spectra it needs.
-static inline int cuda_long_rows_groups(const struct cuda_long_rows *rows)
+static inline int cuda_long_rows_groups(const struct cuda_filtering *rows)
 {
     const int groups = (int)((rows->in.count + CUDA_LONG_ROWS_BLOCKS - 1) / CUDA_LONG_ROWS_BLOCKS),
               needed = (rows->parts + CUDA_LONG_ROWS_BLOCKS - 2) / CUDA_LONG_ROWS_BLOCKS;
@@ -49,15 +44,15 @@ static inline size_t cuda_long_rows_shared(size_t points, bool f64)
     return CUDA_LONG_ROWS_BLOCKS * cuda_fft_shared(points, f64) + samples;
 }
 
-static inline size_t cuda_long_rows_cache(const struct cuda_long_rows *rows, bool f64)
+static inline size_t cuda_long_rows_cache(const struct cuda_filtering *rows, bool f64)
 {
     const size_t spectrum = ((size_t)1 << rows->form.log2_points) * (f64 ? 16 : 8);
     return (size_t)cuda_long_rows_groups(rows) * CUDA_LONG_ROWS_BLOCKS * spectrum;
 }
 
-// Queues all rows, on `blocks` thread blocks. spectra are [channels][parts][n] of blocks of taps
-// that are followed by zeros; spectra_cache has cuda_long_rows_cache bytes for each thread block.
-CUDA_C cudaError_t cuda_launch_long_rows(const struct cuda_long_rows *rows, bool f64,
-                                         int64_t blocks, const struct cuda_filter_arrays *arrays);
+// Queues all rows, on `blocks` thread blocks. Taps are spectra [groups][parts][n] of blocks of taps
+// that are followed by zeros; the workspace has cuda_long_rows_cache bytes for each thread block.
+CUDA_C cudaError_t cuda_launch_long_rows(const struct cuda_filtering *rows, bool f64,
+                                         int64_t blocks, const struct cuda_arrays *arrays);
 
 #endif

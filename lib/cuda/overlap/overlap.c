@@ -21,7 +21,6 @@ struct overlap {
     struct shape shape; // the problem that is run
     struct cuda_fft fft;
     struct cuda_filtering filtering;
-    struct cuda_long_rows long_rows; // instead of filtering, if the decision says so
     struct cuda_filter_decision decision;
     struct cuda_gradient_plan gradient;
 };
@@ -47,9 +46,15 @@ static struct cuda_filtering filtering_of(const struct shape *shape,
     // besides.
     const size_t length = launches ? hop : samples;
     const size_t count = (launches ? last + axis->span - 1 : last) / hop + 1;
+    // Windows of the first inputs of all groups, [group][item].
+    struct cuda_windows in = cuda_row_windows(axis->size, shape->complex_signal);
+    in.count = (int64_t)count, in.first = axis->begin;
+    in.hop = (int64_t)hop, in.length = (int64_t)length;
+    in.outer = (int64_t)shape->groups, in.inner = (int64_t)shape->batch;
+    in.pitch = (int64_t)shape->group_in;
     return (struct cuda_filtering){
         .form = *form,
-        .in = cuda_input_windows(shape, axis->begin, hop, count, length),
+        .in = in,
         .out = {.skip = (int64_t)axis->span - 1,
                 .hop = (int64_t)hop,
                 .stride = (int64_t)axis->stride,
@@ -59,6 +64,7 @@ static struct cuda_filtering filtering_of(const struct shape *shape,
         .group_in = (int64_t)shape->group_in,
         .group_out = (int64_t)shape->group_out,
         .accumulate = launches > 0,
+        .parts = 1,
     };
 }
 
@@ -190,16 +196,12 @@ static enum partita_status prepare_filtering(struct partita_plan *plan, struct o
     const enum partita_status status =
         cuda_fft_create(plan, decision->points, 1, false, &overlap->fft);
     const struct cuda_fft_form *form = &overlap->fft.params.form;
-    const bool relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
     if (decision->long_rows) {
-        const bool applies = cuda_long_rows_of(shape, form, &overlap->long_rows);
+        const bool applies = cuda_long_rows_of(shape, form, &overlap->filtering);
         assert(applies); // as estimate saw
         (void)applies;
-        overlap->long_rows.out.relu = relu;
-        return status;
-    }
-    overlap->filtering = filtering_of(shape, form, decision->launches);
-    overlap->filtering.out.relu = relu;
+    } else overlap->filtering = filtering_of(shape, form, decision->launches);
+    overlap->filtering.out.relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
     return status;
 }
 
@@ -220,12 +222,6 @@ static void cuda_overlap_plan_destroy(struct partita_plan *plan)
     cuda_fft_destroy(plan, &overlap->gradient.fft);
 }
 
-// Blocks of taps of a path.
-static size_t overlap_parts(const struct overlap *overlap)
-{
-    return overlap->decision.long_rows ? (size_t)overlap->long_rows.parts : 1;
-}
-
 // Spectra of all paths [out_channels][group_in][parts][points], of taps in causal order, `dilation`
 // apart: those of a correlation are read from the last one on.
 static enum partita_status cuda_overlap_filter_pack(struct partita_filter *filter, const void *taps,
@@ -238,7 +234,7 @@ static enum partita_status cuda_overlap_filter_pack(struct partita_filter *filte
     struct cuda_fft_params params = overlap->fft.params;
     params.planes = 1; // windows hold the wrapped samples
     struct cuda_windows windows = cuda_taps_windows(shape, shape->adjoint);
-    windows.count = (int64_t)overlap_parts(overlap);
+    windows.count = overlap->filtering.parts;
     windows.length = (int64_t)cuda_spectral_samples(shape, (size_t)params.points);
     if (overlap->decision.long_rows) windows.hop = windows.length = params.points;
     windows.scale = 1 / (double)params.points;
@@ -251,24 +247,24 @@ static struct filter_bytes cuda_overlap_filter_bytes(const struct partita_plan *
 {
     const struct overlap *overlap = plan->state;
     const size_t paths = overlap->shape.out_channels * overlap->shape.group_in;
-    return (struct filter_bytes){.packed = paths * overlap_parts(overlap) *
+    return (struct filter_bytes){.packed = paths * (size_t)overlap->filtering.parts *
                                            overlap->decision.points * 2 *
                                            overlap->shape.scalar_bytes};
 }
 
 // Each launch's windows do not meet in an output.
 static enum partita_status accumulate(const struct partita_plan *plan,
-                                      const struct cuda_filter_arrays *arrays)
+                                      const struct cuda_arrays *arrays)
 {
     const struct overlap *overlap = plan->state;
     struct cuda_filter_windows windows = {0, overlap->decision.launches};
-    enum partita_status status = cuda_clear_result(plan, arrays->y);
+    enum partita_status status = cuda_clear_result(plan, arrays->to);
     for (; windows.first < windows.step && windows.first < overlap->filtering.in.count &&
            status == PARTITA_OK;
          windows.first++)
         status = CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
                                              overlap->shape.f64, &windows, arrays));
-    return status == PARTITA_OK ? cuda_finish_result(plan, arrays->y, arrays->bias) : status;
+    return status == PARTITA_OK ? cuda_finish_result(plan, arrays->to, arrays->bias) : status;
 }
 
 static enum partita_status overlap_run(const struct partita_plan *plan,
@@ -278,15 +274,10 @@ static enum partita_status overlap_run(const struct partita_plan *plan,
     const struct overlap *overlap = plan->state;
     if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         return cuda_gradient_run(plan, &overlap->gradient, operands, workspace);
-    const struct cuda_filter *spectra = filter->state;
     const struct cuda_filter_windows all = {0, 1};
-    const struct cuda_filter_arrays arrays = {.y = operands->to,
-                                              .x = operands->from[0],
-                                              .spectra = spectra->taps,
-                                              .bias = spectra->bias,
-                                              .spectra_cache = workspace};
+    const struct cuda_arrays arrays = cuda_arrays_of(filter, operands, workspace);
     if (overlap->decision.long_rows)
-        return CU(plan, cuda_launch_long_rows(&overlap->long_rows, overlap->shape.f64,
+        return CU(plan, cuda_launch_long_rows(&overlap->filtering, overlap->shape.f64,
                                               overlap->decision.layout.blocks, &arrays));
     if (overlap->filtering.accumulate) return accumulate(plan, &arrays);
     return CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,

@@ -81,18 +81,3 @@ struct cuda_fft_form cuda_form_of(const struct shape *shape, size_t points)
     assert((size_t)1 << form.log2_points == points);
     return form;
 }
-
-struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop,
-                                       size_t count, size_t length)
-{
-    assert(hop > 0 && count > 0);
-    struct cuda_windows windows = cuda_row_windows(shape->axis[0].size, shape->complex_signal);
-    windows.count = (int64_t)count;
-    windows.first = first;
-    windows.hop = (int64_t)hop;
-    windows.length = (int64_t)length;
-    windows.outer = (int64_t)shape->groups;
-    windows.inner = (int64_t)shape->batch;
-    windows.pitch = (int64_t)shape->group_in;
-    return windows;
-}

@@ -37,10 +37,6 @@ double cuda_transform_error(const struct shape *shape, size_t points, double ter
 // The parameters of a transform that a kernel needs, without its tables.
 struct cuda_fft_form cuda_form_of(const struct shape *shape, size_t points);
 
-// Windows of the first inputs of all groups, [group][item], from position `first` on, `hop` apart.
-struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop,
-                                       size_t count, size_t length);
-
 // The decision of an estimate of a filter, in windows that hold all taps or as long rows
 // (long_rows.h).
 struct cuda_filter_decision {
@@ -57,7 +53,7 @@ void cuda_long_rows_search(const struct request *request, const struct shape *sh
 
 // The parameters of the kernel; false if it does not apply.
 bool cuda_long_rows_of(const struct shape *shape, const struct cuda_fft_form *form,
-                       struct cuda_long_rows *ret);
+                       struct cuda_filtering *ret);
 
 // A plan for the gradient of the taps of one axis (lags.h), and the decision of its estimate.
 struct cuda_gradient_plan {

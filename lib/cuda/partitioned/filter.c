@@ -213,7 +213,7 @@ static enum partita_status transform_given(struct filter_build *build, char *hea
 static void release_path_memory(const struct partita_plan *plan, struct cuda_path_memory *memory)
 {
     if (atomic_fetch_sub(&memory->users, 1) > 1) return;
-    cuda_release(plan, memory->memory);
+    plan->device->release(plan, memory->memory);
     mem_release(&plan->allocator, memory);
 }
 
@@ -318,11 +318,8 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter)
 {
     const struct partita_plan *plan = filter->plan;
     struct cuda_partitioned_filter *state = filter->state;
-    struct cuda_scope scope;
     if (!state) return;
-    cuda_enter(plan, &scope);
     for (size_t p = 0; p < state->n_paths; p++) release_path_memory(plan, state->sources[p]);
-    cuda_release(plan, state->memory);
-    cuda_leave(&scope);
+    plan->device->release(plan, state->memory);
     mem_release(&plan->allocator, state);
 }

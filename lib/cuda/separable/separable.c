@@ -164,11 +164,7 @@ static enum partita_status separable_run(const struct partita_plan *plan,
                                          const struct operands *operands, void *workspace)
 {
     const struct cuda_pass pass = cuda_pass_of(&plan->shape, plan->direction, 0);
-    const struct cuda_pass_arrays arrays = {.to = operands->to,
-                                            .from = operands->from[0],
-                                            .taps = cuda_filter_taps(filter),
-                                            .bias = cuda_filter_added(filter)};
-    (void)workspace;
+    const struct cuda_arrays arrays = cuda_arrays_of(filter, operands, workspace);
     return CU(plan, cuda_separable_queue(&pass, plan->shape.f64, &arrays));
 }
 

@@ -199,7 +199,7 @@ cuda_separable_form cuda_separable_form_of(const cuda_pass *pass, bool f64)
     return form;
 }
 
-cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_pass_arrays *arrays)
+cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_arrays *arrays)
 {
     return with_scalar(f64, [=](auto zero) {
         return with_constant<1, 2, 3, 4, 5, 6, 7, 8>(groups_of(*pass), [=](auto groups) {

@@ -23,6 +23,6 @@ struct cuda_separable_form {
 CUDA_C struct cuda_separable_form cuda_separable_form_of(const struct cuda_pass *pass, bool f64);
 
 CUDA_C cudaError_t cuda_separable_queue(const struct cuda_pass *pass, bool f64,
-                                        const struct cuda_pass_arrays *arrays);
+                                        const struct cuda_arrays *arrays);
 
 #endif

@@ -163,27 +163,15 @@ inline __device__ void cuda_tile_pass(complex_of<T> *z, const cuda_dft &plan, co
     }
 }
 
-template <bool INVERSE, typename T>
+// The same of the plan's radix, one of these.
+template <bool INVERSE, int RADIX, int... OTHERS, typename T>
 inline __device__ void cuda_tile_pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &set,
                                          int p, int length, const complex_of<T> *w)
 {
-    switch (plan.radix[p]) {
-    case 2:
-        cuda_tile_pass<2, INVERSE>(z, plan, set, p, length, w);
-        break;
-    case 3:
-        cuda_tile_pass<3, INVERSE>(z, plan, set, p, length, w);
-        break;
-    case 4:
-        cuda_tile_pass<4, INVERSE>(z, plan, set, p, length, w);
-        break;
-    case 6:
-        cuda_tile_pass<6, INVERSE>(z, plan, set, p, length, w);
-        break;
-    default:
-        cuda_tile_pass<8, INVERSE>(z, plan, set, p, length, w);
-    }
-    __syncthreads();
+    if constexpr (sizeof...(OTHERS) > 0)
+        if (plan.radix[p] != RADIX)
+            return cuda_tile_pass_of<INVERSE, OTHERS...>(z, plan, set, p, length, w);
+    cuda_tile_pass<RADIX, INVERSE>(z, plan, set, p, length, w);
 }
 
 // Forward from natural order to the passes' own; inverse, without 1/n, from there to natural order.
@@ -195,7 +183,8 @@ inline __device__ void cuda_tile_transform_axis(complex_of<T> *z, const cuda_dft
     for (int i = 0; i < plan.passes; i++) {
         const int p = INVERSE ? plan.passes - 1 - i : i;
         if (INVERSE) length *= plan.radix[p];
-        cuda_tile_pass_of<INVERSE>(z, plan, set, p, length, factors);
+        cuda_tile_pass_of<INVERSE, 2, 3, 4, 6, 8>(z, plan, set, p, length, factors);
+        __syncthreads();
         if (!INVERSE) length /= plan.radix[p];
     }
 }

@@ -85,11 +85,7 @@ static enum partita_status cuda_tiles_plan_create(struct partita_plan *plan,
 
 static void cuda_tiles_plan_destroy(struct partita_plan *plan)
 {
-    struct tiles_plan *state = plan->state;
-    struct cuda_scope scope;
-    cuda_enter(plan, &scope);
-    cuda_release(plan, state->tables);
-    cuda_leave(&scope);
+    plan->device->release(plan, ((struct tiles_plan *)plan->state)->tables);
 }
 
 static void cuda_tiles_plan_explain(const struct partita_plan *plan, struct text *text)

@@ -126,19 +126,6 @@ static void lay_out_winograd(const struct request *request, const struct winogra
     ret->to.relu = request->shape->relu && request->direction == PARTITA_FORWARD;
 }
 
-// As few batches as the workspace allows; chunks as far as a quarter of it has room for their sums.
-static void choose_winograd_batch(const struct request *request, enum cuda_arithmetic arithmetic,
-                                  struct cuda_layer *layer)
-{
-    const size_t limit = size_min(request->workspace_limit, MAX_WORKSPACE);
-    struct cuda_layer_choice choice = {.batch = 1, .chunks = 1, .arithmetic = arithmetic};
-    if (request->direction == PARTITA_BACKWARD_WEIGHT)
-        choice.chunks = cuda_layer_chunks(layer, layer->largest.positions, limit);
-    cuda_layer_set(layer, &choice);
-    choice.batch = cuda_layer_positions(layer, limit);
-    cuda_layer_set(layer, &choice);
-}
-
 static double cuda_winograd_seconds(const struct request *request, const struct cuda_layer *layer)
 {
     const struct cuda_rates rates = cuda_rates_of(request);
@@ -185,7 +172,11 @@ static void try_cuda_split(const struct request *request, const struct winograd_
     lay_out_winograd(request, split, &winograd);
     const struct cuda_layer_part *all = &winograd.layer.largest;
     if (all->positions > MAX_TILES) return;
-    choose_winograd_batch(request, arithmetic, &winograd.layer);
+    const size_t limit = size_min(request->workspace_limit, MAX_WORKSPACE);
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    cuda_layer_fit(&winograd.layer,
+                   weight ? cuda_layer_chunks(&winograd.layer, all->positions, limit) : 1,
+                   arithmetic, limit);
     choice.layer = winograd.layer.choice;
     ret->seconds = cuda_winograd_seconds(request, &winograd.layer);
     ret->flops =
