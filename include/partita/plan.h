@@ -56,8 +56,8 @@ enum partita_effort {
                           // tenths of a second.
 };
 
-// Directions of a bounded problem; bits, to be combined. Problems of complex types, and on
-// the CPU those of f16 and bf16, have only the forward direction.
+// Directions of a bounded problem; bits, to be combined. Problems of complex types have only the
+// forward direction.
 enum partita_direction {
     PARTITA_FORWARD = 1,         // partita_forward
     PARTITA_BACKWARD_DATA = 2,   // partita_backward_data
@@ -341,8 +341,7 @@ static inline enum partita_status partita_backward_weight(const struct partita_p
 // The gradient with respect to the bias: gb[k] = sum over n, p of gy[n, k, p].
 // Shapes:  gb [out_channels], gy as forward's y.
 // Errors, Devices: as partita_forward. PARTITA_ERR_ARG also for call.taps and call.saved;
-//          PARTITA_ERR_UNSUPPORTED for complex types, and on the CPU for f16 and bf16. No direction
-//          has to be planned.
+//          PARTITA_ERR_UNSUPPORTED for complex types. No direction has to be planned.
 // Memory:  none; call.workspace is not used.
 // Threads: as partita_forward.
 PARTITA_API enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,

@@ -154,9 +154,9 @@ enum partita_activation {
 // dilation*(kernel-1) by definition, so y[p] needs x up to stride*p only, and the padding fields
 // must be zero.
 struct partita_problem {
-    // Type of x and y [f32]. PARTITA_F16 and PARTITA_BF16 are allowed in bounded problems, on the
-    // CPU forward: arrays are converted to f32 when they are read, and results are rounded to
-    // nearest even from sums in f32.
+    // Type of x and y [f32]. PARTITA_F16 and PARTITA_BF16 are allowed in bounded problems, by the
+    // engines for layers and in all directions: arrays are converted to f32 when they are read, and
+    // results are rounded to nearest even from sums in f32, those of f16 beyond 65504 to infinity.
     enum partita_type signal;
     // Type of w [that of the signal]: that of the signal, or for a complex signal its real
     // counterpart.

@@ -178,11 +178,9 @@ enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,
                                                 size_t call_bytes)
 {
     if (!arguments_given(log_of(plan), plan, gb, gy)) return PARTITA_ERR_ARG;
-    const bool supported =
-        !plan->shape.complex_signal && (!plan->shape.half || plan->device->half_gradients);
-    struct run run = {
-        .plan = plan,
-        .inner = {.plan = supported ? plan : NULL, .operands = {.to = gb, .from = {gy}}}};
+    struct run run = {.plan = plan,
+                      .inner = {.plan = plan->shape.complex_signal ? NULL : plan,
+                                .operands = {.to = gb, .from = {gy}}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
     if (run.call.taps || run.call.saved)
         return log_error(&plan->log, PARTITA_ERR_ARG,

@@ -134,9 +134,7 @@ static enum partita_status plan_directions(struct partita_plan *plan,
                                            const struct partita_options *options)
 {
     const struct shape *shape = &plan->shape;
-    const unsigned possible = shape->stream || shape->complex_signal ||
-                                      (shape->half && !plan->device->half_gradients) ||
-                                      shape->up.branches
+    const unsigned possible = shape->stream || shape->complex_signal || shape->up.branches
                                   ? PARTITA_FORWARD
                                   : ALL_DIRECTIONS;
     const unsigned wanted = directions_of(shape, options->directions, possible);

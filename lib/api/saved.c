@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Public functions of the transforms of x that forward saves for backward weight.
 #include "core/arguments.h"
+#include "layer/bounded.h"
 
 // The plan of backward weight if what forward transforms can serve it.
 static const struct partita_plan *saved_partner(const struct partita_plan *plan)
@@ -19,7 +20,7 @@ size_t partita_saved_bytes(const struct partita_plan *plan)
 
 size_t partita_saved_workspace(const struct partita_saved *saved)
 {
-    return saved ? plan_workspace(&saved->weight) : 0;
+    return saved ? bounded_workspace(&saved->weight) : 0;
 }
 
 enum partita_status partita_saved_create(const struct partita_plan *plan,

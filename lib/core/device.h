@@ -16,14 +16,13 @@ struct spectrum_backend;
 // A device that is open for a plan or for spectra, or the CPU. The module's own struct begins with
 // this one.
 struct device {
-    bool host;           // it is the CPU
-    bool queues;         // calls may be queued (call.queue)
-    bool half_gradients; // of samples in two bytes
-    bool upsampling;     // problem.up
-    int max_threads;     // of the CPU that a call uses if the options do not say how many; 0: all
-    char name[160];      // for people: "NVIDIA H200, compute capability 9.0, ..."
-    char key[64];        // one word, for keys of remembered choices
-    char rates[192];     // for people: the basis of the engines' estimates
+    bool host;       // it is the CPU
+    bool queues;     // calls may be queued (call.queue)
+    bool upsampling; // problem.up
+    int max_threads; // of the CPU that a call uses if the options do not say how many; 0: all
+    char name[160];  // for people: "NVIDIA H200, compute capability 9.0, ..."
+    char key[64];    // one word, for keys of remembered choices
+    char rates[192]; // for people: the basis of the engines' estimates
     const struct engine *const *engines; // NULL-terminated
     const struct spectrum_backend *spectra;
     // Before any estimate of a plan that measures: replaces the rates of this device by measured
@@ -55,7 +54,7 @@ struct device {
     void (*close)(struct device *device);
 };
 
-enum { DEVICE_MODULE_VERSION = 9, DEVICE_STRUCTS = 8 };
+enum { DEVICE_MODULE_VERSION = 10, DEVICE_STRUCTS = 8 };
 
 // The export of a module under DEVICE_MODULE_SYMBOL. `version`, which identifies this struct,
 // `sources` and `struct_bytes` must equal the library's own values: then every internal struct, and

@@ -228,7 +228,7 @@ struct engine {
     const char *const *variants; // names after the colon, NULL-terminated; NULL: only one
     unsigned directions;         // bits of enum partita_direction that bounded.run computes
     int max_rank;                // maximum number of axes; 0: one
-    bool half;                   // serves f16 and bf16: in its directions, on the CPU in forward
+    bool half;                   // serves f16 and bf16; an engine of the CPU has taps of f32
     bool real;                   // complex types are not served
     bool channels_last;          // x and y may be [batch][position][channel]
     bool layers;                 // for many channels: of forward on a lone signal with adjacent

@@ -5,7 +5,7 @@
 
 #include "base/sizes.h"
 #include "base/thread.h"
-#include "kernels/kernels.h"
+#include "storage.h"
 
 struct partita_filter *filter_allocate(const struct partita_plan *plan)
 {
@@ -57,9 +57,7 @@ bool plan_scan(const struct partita_plan *plan, const void *values, size_t n, ui
 bool taps_are_finite(const struct partita_plan *plan, const void *taps)
 {
     const struct shape *shape = &plan->shape;
-    const size_t samples = shape_path_count(shape) * shape_taps(shape);
-    if (shape->half) return true;
-    return !plan_scan(plan, taps, samples * (shape->tap_bytes / shape->scalar_bytes),
+    return !plan_scan(plan, taps, plan_taps(plan) * (shape->complex_taps ? 2 : 1),
                       shape_infinity_bits(shape));
 }
 
@@ -68,11 +66,15 @@ enum partita_status filter_repack(struct partita_filter *filter, const void *tap
     const struct partita_plan *plan = filter->plan;
     const struct engine *engine = plan->engine;
     if (!engine) return PARTITA_OK;
-    const size_t bytes = engine->filter.bytes(plan).scratch;
+    const size_t bytes = engine->filter.bytes(plan).scratch, wide = plan_wide_taps(plan);
+    const size_t all = wide ? size_add(mem_round(bytes), wide) : bytes;
     void *taken = NULL;
-    if (!workspace && bytes && !(taken = mem_reserve(&plan->allocator, bytes)))
+    if (!workspace && all && !(taken = mem_reserve(&plan->allocator, all)))
         return PARTITA_ERR_NOMEM;
     const struct region scratch = {taken ? taken : workspace, taken ? bytes : plan_workspace(plan)};
+    if (wide)
+        taps = storage_convert(plan, (char *)scratch.data + mem_round(scratch.bytes), taps,
+                               plan_taps(plan), true);
     const enum partita_status status = engine->filter.pack(filter, taps, &scratch);
     filter->nonfinite = plan->choice.spread && !taps_are_finite(plan, taps);
     mem_release(&plan->allocator, taken);

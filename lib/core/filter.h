@@ -13,15 +13,15 @@ struct partita_filter *filter_allocate(const struct partita_plan *plan);
 enum partita_status filter_fill(struct partita_filter *filter, const void *taps, void *workspace);
 
 // Packs other taps into the memory of a filter of a bounded problem on the CPU, for the plan's own
-// direction. Without a workspace of plan_workspace bytes it allocates scratch memory meanwhile.
+// direction. Without a workspace of plan_workspace bytes, and plan_wide_taps behind them, it
+// allocates scratch memory meanwhile.
 enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace);
 
 // Whether the magnitude of one of n scalars of a problem on the CPU is not below the limit, which
 // is given by its bits.
 bool plan_scan(const struct partita_plan *plan, const void *values, size_t n, uint64_t limit);
 
-// Whether all taps of a bounded problem on the CPU are finite; those in two bytes are not looked
-// at.
+// Whether all taps of a bounded problem on the CPU, those in two bytes as f32, are finite.
 bool taps_are_finite(const struct partita_plan *plan, const void *taps);
 
 // Creates a filter for the plan's own direction only. workspace: as of filter_repack, or NULL.

@@ -130,6 +130,59 @@ void samples_prefetch(const void *at, size_t step, size_t n, bool write)
     for (size_t i = 0; i < n && !write; i++) __builtin_prefetch(line + i * step, 0, 3);
 }
 
+enum {
+    SQUARE = 16, // rows and columns of samples of two bytes that are converted together
+    PART = 256,  // samples of a row that are gathered before they are converted, or after it
+};
+
+static void move_row(const struct partita_plan *plan, const struct sample_rows *row, char *array,
+                     bool store)
+{
+    uint16_t gathered[PART];
+    const bool adjacent = row->step == 1;
+    for (size_t i = 0, n; i < row->n; i += n) {
+        n = adjacent ? row->n : size_min(PART, row->n - i);
+        char *at = array + i * row->step * sizeof *gathered, *wide = row->rows + i * sizeof(float);
+        void *half = adjacent ? (void *)at : gathered;
+        if (!store && !adjacent) samples_copy(half, 1, at, row->step, n, sizeof *gathered);
+        if (store) plan_narrow(plan)(half, wide, n);
+        else plan_widen(plan)(wide, half, n);
+        if (store && !adjacent) samples_copy(at, row->step, half, 1, n, sizeof *gathered);
+    }
+}
+
+// Samples [i, i + SQUARE) of channels [c, c + SQUARE), as far as they exist.
+static void move_square(const struct partita_plan *plan, const struct sample_rows *rows,
+                        char *array, size_t i, size_t c, bool store)
+{
+    transpose_fn *transpose = plan->kernels->transpose;
+    const size_t n = size_min(SQUARE, rows->n - i), m = size_min(SQUARE, rows->channels - c);
+    float square[SQUARE * SQUARE];
+    char *wide = rows->rows + (c * rows->stride + i) * sizeof *square;
+    if (store) transpose(square, SQUARE, wide, rows->stride, m, n);
+    for (size_t k = 0; k < n; k++) {
+        char *at = array + ((i + k) * rows->step + c) * sizeof(uint16_t);
+        if (store) plan_narrow(plan)(at, square + k * SQUARE, m);
+        else plan_widen(plan)(square + k * SQUARE, at, m);
+    }
+    if (!store) transpose(wide, rows->stride, square, SQUARE, n, m);
+}
+
+void samples_move(const struct partita_plan *plan, const struct sample_rows *rows,
+                  const void *array, bool store)
+{
+    transpose_fn *transpose = plan->kernels->transpose;
+    const size_t n = rows->n, channels = rows->channels;
+    char *at = (char *)array;
+    if (plan->shape.half && channels == 1) move_row(plan, rows, at, store);
+    else if (plan->shape.half)
+        for (size_t i = 0; i < n; i += SQUARE)
+            for (size_t c = 0; c < channels; c += SQUARE) move_square(plan, rows, at, i, c, store);
+    else if (store) transpose(at, rows->step, rows->rows, rows->stride, channels, n);
+    else if (channels == 1 && rows->step == 1) memcpy(rows->rows, at, n * plan->shape.sample_bytes);
+    else transpose(rows->rows, rows->stride, at, rows->step, n, channels);
+}
+
 void causal_taps(const struct shape *shape, void *g, const void *taps)
 {
     causal_part(shape, g, taps, 0, shape->axis[0].span);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Copying samples: with strides, in windows that read zeros outside a signal, and taps in causal
-// order; conversions of samples of two bytes.
+// order; rows of an array in f32 and back.
 #ifndef PARTITA_SAMPLES_H
 #define PARTITA_SAMPLES_H
 
-#include "core/plan.h"
-#include "kernels/kernels.h"
+#include "core/storage.h"
 #include "signal_blocks.h"
 
 // y[i*y_stride] = x[i*x_stride] for i < n; strides in samples of `bytes` = 2, 4, 8 or 16.
@@ -49,20 +48,13 @@ static inline enum fir_type shape_fir_type(const struct shape *shape)
     return shape->complex_signal ? FIR_REAL_TAPS : FIR_REAL;
 }
 
-// Conversions between f32 and samples stored in two bytes, where shape.half says so.
-static inline enum half shape_half(const struct shape *shape)
-{
-    return shape->signal == PARTITA_F16 ? HALF_F16 : HALF_BF16;
-}
-
-static inline convert_fn *plan_widen(const struct partita_plan *plan)
-{
-    return plan->kernels->widen[shape_half(&plan->shape)];
-}
-
-static inline convert_fn *plan_narrow(const struct partita_plan *plan)
-{
-    return plan->kernels->narrow[shape_half(&plan->shape)];
-}
+// Rows of adjacent channels, `stride` scalars apart, of n samples that are `step` samples apart in
+// an array, from which samples_move transposes and widens them; `store`: the reverse.
+struct sample_rows {
+    char *rows;
+    size_t channels, stride, step, n;
+};
+void samples_move(const struct partita_plan *plan, const struct sample_rows *rows,
+                  const void *array, bool store);
 
 #endif

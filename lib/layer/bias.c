@@ -4,7 +4,7 @@
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "bounded.h"
-#include "kernels/kernels.h"
+#include "geometry/samples.h"
 
 struct bias_call {
     const struct partita_plan *plan;
@@ -12,16 +12,33 @@ struct bias_call {
     const char *gy;
 };
 
+static void put_bias(const struct bias_call *call, size_t k, double sum)
+{
+    const float rounded = (float)sum;
+    if (call->plan->shape.half)
+        plan_narrow(call->plan)(call->gb + k * sizeof(uint16_t), &rounded, 1);
+    else scalar_put(call->plan->shape.f64, call->gb, k, sum);
+}
+
 static void sum_bias_channel(void *context, size_t k, int worker)
 {
+    enum { WIDENED = 1 << 10 }; // samples of two bytes that are summed together
     const struct bias_call *call = context;
     const struct shape *shape = &call->plan->shape;
-    const size_t n = shape_outputs(shape), bytes = shape->scalar_bytes;
+    const size_t n = shape_outputs(shape), bytes = shape->sample_bytes;
+    float wide[WIDENED];
     double sum = 0; // of sums of planes: few, and each as exact as its kernel
     (void)worker;
-    for (size_t item = 0; item < shape->batch; item++)
-        sum += call->plan->kernels->sum(call->gy + (item * shape->out_channels + k) * n * bytes, n);
-    scalar_put(shape->f64, call->gb, k, sum);
+    for (size_t item = 0; item < shape->batch; item++) {
+        const char *plane = call->gy + (item * shape->out_channels + k) * n * bytes;
+        for (size_t i = 0, part; i < n; i += part) {
+            part = shape->half ? size_min(WIDENED, n - i) : n;
+            const char *at = plane + i * bytes;
+            if (shape->half) plan_widen(call->plan)(wide, at, part);
+            sum += call->plan->kernels->sum(shape->half ? (const void *)wide : at, part);
+        }
+    }
+    put_bias(call, k, sum);
 }
 
 enum { BIAS_CHANNELS = 16, BIAS_POSITIONS = 64 }; // channels last: moved to rows at once
@@ -31,7 +48,6 @@ static void sum_bias_channels(void *context, size_t task, int worker)
 {
     const struct bias_call *call = context;
     const struct shape *shape = &call->plan->shape;
-    const struct kernels *kernels = call->plan->kernels;
     const struct sample_strides strides = shape_strides(shape, true);
     const size_t k = task * BIAS_CHANNELS,
                  channels = size_min(BIAS_CHANNELS, shape->out_channels - k);
@@ -40,12 +56,13 @@ static void sum_bias_channels(void *context, size_t task, int worker)
     (void)worker;
     for (size_t i = 0; i < all; i += BIAS_POSITIONS) {
         const size_t n = size_min(BIAS_POSITIONS, all - i);
-        kernels->transpose(rows, BIAS_POSITIONS, call->gy + (i * strides.position + k) * bytes,
-                           strides.position, n, channels);
+        const struct sample_rows to = {(char *)rows, channels, BIAS_POSITIONS, strides.position, n};
+        samples_move(call->plan, &to, call->gy + (i * strides.position + k) * shape->sample_bytes,
+                     false);
         for (size_t c = 0; c < channels; c++)
-            sum[c] += kernels->sum((char *)rows + c * BIAS_POSITIONS * bytes, n);
+            sum[c] += call->plan->kernels->sum((char *)rows + c * BIAS_POSITIONS * bytes, n);
     }
-    for (size_t c = 0; c < channels; c++) scalar_put(shape->f64, call->gb, k + c, sum[c]);
+    for (size_t c = 0; c < channels; c++) put_bias(call, k + c, sum[c]);
 }
 
 enum partita_status cpu_backward_bias(const struct partita_plan *plan,

@@ -3,6 +3,7 @@
 
 #include "base/sizes.h"
 #include "core/filter.h"
+#include "core/storage.h"
 #include "geometry/upsampling.h"
 #include "nonfinite.h"
 
@@ -14,7 +15,8 @@ static bool computes_branches(const struct partita_plan *plan)
 
 size_t bounded_workspace(const struct partita_plan *plan)
 {
-    const size_t engine = plan_workspace(plan);
+    const size_t engine = plan_workspace(plan), wide = plan_wide_taps(plan);
+    if (wide) return size_add(mem_round(engine), wide);
     return computes_branches(plan) ? size_add(mem_round(engine), upsampling_bytes(&plan->shape))
                                    : engine;
 }
@@ -35,16 +37,19 @@ enum partita_status cpu_run(const struct partita_plan *plan, const struct partit
                             const struct operands *operands, void *workspace)
 {
     const bool branches = computes_branches(plan);
+    const bool narrows = plan->shape.half && plan->direction == PARTITA_BACKWARD_WEIGHT;
     struct operands inner = *operands;
     _Atomic uint64_t peak = 0;
     void *allocated = workspace ? NULL : mem_reserve(&plan->allocator, bounded_workspace(plan));
     if (!workspace) workspace = allocated;
     if (!workspace) return PARTITA_ERR_NOMEM;
     inner.peak = &peak;
-    if (branches) inner.to = (char *)workspace + mem_round(plan_workspace(plan));
+    if (branches || narrows) inner.to = (char *)workspace + mem_round(plan_workspace(plan));
     enum partita_status status = plan->engine->bounded.run(plan, filter, &inner, workspace);
     if (status == PARTITA_OK) status = nonfinite_confine(plan, filter, &inner, workspace);
     if (status == PARTITA_OK && branches) take_from_branches(&plan->shape, operands->to, inner.to);
+    if (status == PARTITA_OK && narrows)
+        storage_convert(plan, operands->to, inner.to, plan_taps(plan), false);
     mem_release(&plan->allocator, allocated);
     return status;
 }

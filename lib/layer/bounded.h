@@ -14,8 +14,8 @@ struct bounded_call {
     void *workspace; // bounded_workspace bytes; NULL: allocated for the call
 };
 
-// Bytes of workspace of one call: the engine's and, where it computes the outputs of branches
-// (problem.up), behind them those outputs.
+// Bytes of workspace of one call: the engine's and behind them, where it computes the outputs of
+// branches (problem.up), those outputs or, of samples in two bytes, taps or their gradient in f32.
 size_t bounded_workspace(const struct partita_plan *plan);
 
 enum partita_status bounded_run(const struct bounded_call *call);

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/sizes.h"
 #include "core/filter.h"
+#include "core/storage.h"
 #include "geometry/samples.h"
-#include "kernels/kernels.h"
 #include "overflow.h"
 #include "reach.h"
 
@@ -78,7 +78,7 @@ static bool may_have_spread(const struct partita_plan *plan, const struct operan
     const struct array to = array_of(shape, forward);
     if (!plan->choice.spread) return false;
     if (plan->direction == PARTITA_BACKWARD_WEIGHT)
-        return scan_nonfinite(plan, operands->to, shape_path_count(shape) * shape_taps(shape));
+        return scan_nonfinite(plan, operands->to, plan_taps(plan));
     if (plan->choice.peaks) return atomic_load(operands->peak) >= large_bits(shape);
     if (plan->choice.spread == 1)
         return scan_array(plan, operands->from[0], shape_samples(shape, !forward),
@@ -231,6 +231,40 @@ static enum partita_status repair_call(const struct partita_plan *plan,
     return status;
 }
 
+// Samples in two bytes: the call again in f32, with its repairs, and rounded.
+static enum partita_status confine_half(const struct partita_plan *plan,
+                                        const struct partita_filter *filter,
+                                        const struct operands *operands, void *workspace)
+{
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const bool data = plan->direction == PARTITA_BACKWARD_DATA;
+    const size_t from = shape_samples(&plan->shape, data);
+    const size_t other = shape_samples(&plan->shape, !data); // of gy, or of the results
+    const size_t first = mem_round(size_mul(from, sizeof(float)));
+    struct partita_plan wide = *plan;
+    struct partita_filter wide_filter = {.plan = &wide};
+    struct operands inner = *operands;
+    _Atomic uint64_t peak = 0;
+    char *memory = mem_reserve(&plan->allocator, size_add(first, size_mul(other, sizeof(float))));
+    if (!memory) return PARTITA_ERR_NOMEM;
+    wide.shape.half = false;
+    wide.shape.signal = wide.shape.taps = PARTITA_F32;
+    wide.shape.sample_bytes = wide.shape.tap_bytes = sizeof(float);
+    if (filter) wide_filter = *filter;
+    wide_filter.plan = &wide;
+    filter = filter ? &wide_filter : NULL;
+    inner.peak = &peak;
+    inner.cached_spectra = NULL;
+    inner.from[0] = storage_convert(plan, memory, operands->from[0], from, true);
+    if (!weight) inner.to = memory + first;
+    else inner.from[1] = storage_convert(plan, memory + first, operands->from[1], other, true);
+    enum partita_status status = plan->engine->bounded.run(&wide, filter, &inner, workspace);
+    if (status == PARTITA_OK) status = nonfinite_confine(&wide, filter, &inner, workspace);
+    if (!weight) storage_convert(plan, operands->to, inner.to, other, false);
+    mem_release(&plan->allocator, memory);
+    return status;
+}
+
 enum partita_status nonfinite_confine(const struct partita_plan *plan,
                                       const struct partita_filter *filter,
                                       const struct operands *operands, void *workspace)
@@ -241,6 +275,7 @@ enum partita_status nonfinite_confine(const struct partita_plan *plan,
     // With saved transforms x is not read.
     if (weight && operands->cached_spectra) return PARTITA_OK;
     if (!may_have_spread(plan, operands)) return PARTITA_OK;
+    if (shape->half) return confine_half(plan, filter, operands, workspace);
     if (!scan_nonfinite(plan, operands->from[0], shape_samples(shape, data)) &&
         !(weight && scan_nonfinite(plan, operands->from[1], shape_samples(shape, true))))
         return overflow_confine(plan, filter, operands, workspace);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "planner.h"
 
+#include "core/storage.h"
 #include "geometry/upsampling.h"
 
 #include <string.h>
@@ -19,9 +20,10 @@ int estimate_variant(const char *name, const struct engine *engine)
 
 size_t estimate_engine_limit(const struct partita_plan *plan, size_t limit)
 {
-    if (!plan->shape.up.branches || plan->shape.stream) return limit;
-    const size_t branches = size_add(upsampling_bytes(&plan->shape), MEM_ALIGN);
-    return limit > branches ? limit - branches : 1;
+    const bool branches = plan->shape.up.branches && !plan->shape.stream;
+    const size_t other = branches ? upsampling_bytes(&plan->shape) : plan_wide_taps(plan);
+    const size_t bytes = other ? size_add(other, MEM_ALIGN) : 0;
+    return limit > bytes ? limit - bytes : 1;
 }
 
 struct request estimate_request(const struct partita_plan *plan,

@@ -54,7 +54,7 @@ static struct trial_memory layout_trial(const struct partita_plan *trial, struct
         outputs = shape_samples(shape, true);
     }
     struct trial_memory memory;
-    memory.taps = arena_take(arena, taps * shape->tap_bytes);
+    memory.taps = arena_take(arena, taps * size_max(shape->tap_bytes, shape->scalar_bytes));
     memory.x = arena_take(arena, inputs * shape->sample_bytes);
     memory.y = arena_take(arena, outputs * shape->sample_bytes);
     memory.workspace = arena_take(arena, shape->stream ? 0 : plan_workspace(trial));

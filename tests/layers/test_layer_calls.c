@@ -406,19 +406,23 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
-    static struct layer_case cases[N_LAYER_ENGINES][2];
-    static struct CMUnitTest tests[N_LAYER_ENGINES * 2 * N_PROMISES + 6];
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_F16, PARTITA_BF16};
+    enum { N_TYPES = sizeof types / sizeof *types };
+    static struct layer_case cases[N_LAYER_ENGINES][N_TYPES];
+    static struct CMUnitTest tests[N_LAYER_ENGINES * N_TYPES * N_PROMISES + 6];
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_LAYER_ENGINES; e++) {
         if (!layer_has_engine(layer_engines[e])) continue;
-        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : N_TYPES); t++) {
+            const struct partita_problem one =
+                problem_of_type(&(struct partita_problem){SIZE(5, 30), KERNEL(3, 3)}, types[t]);
+            if (half_is(types[t]) && !layer_is_served(layer_engines[e], &one)) continue;
             cases[e][t] = (struct layer_case){layer_engines[e], types[t]};
             for (size_t i = 0; i < N_PROMISES; i++) {
                 if (promises[i].run == bias_of_other_engines &&
-                    strncmp(layer_engines[e], "cpu/", 4) != 0)
+                    (strncmp(layer_engines[e], "cpu/", 4) != 0 || half_is(types[t])))
                     continue;
                 tests[n++] = named_test(promises[i].run, &cases[e][t], "%s/%s-%s", layer_engines[e],
                                         promises[i].name, partita_type_name(types[t]));

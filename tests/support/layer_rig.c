@@ -112,7 +112,8 @@ bool layer_is_served(const char *engine, const struct partita_problem *problem)
         layer_options(&(struct partita_options){.engine = engine, .directions = LAYER_ALL});
     const enum partita_status status = partita_plan_create(problem, &options, &plan);
     partita_plan_destroy(plan);
-    if (status == PARTITA_ERR_UNSUPPORTED && !engine_has_algorithm(engine, "direct")) return false;
+    const bool must = engine_has_algorithm(engine, "direct") && !half_is(problem->signal);
+    if (status == PARTITA_ERR_UNSUPPORTED && !must) return false;
     assert_ok(status);
     return true;
 }
@@ -213,6 +214,7 @@ static void layer_check_array(struct layer *layer, enum layer_array array,
     gate = gate_for_outputs(gate, n);
     if (plan && engine_has_algorithm(plan->engine->name, "winograd"))
         gate *= winograd_growth(plan->choice.transform);
+    if (half_is(layer->problem.signal)) gate += half_roundoff(layer->problem.signal);
     static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
     if (!(error <= gate * gate * norm))
         fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm),

@@ -3,6 +3,7 @@
 
 #include "support/reference.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static size_t or_one(size_t value)
@@ -10,8 +11,54 @@ static size_t or_one(size_t value)
     return value ? value : 1;
 }
 
+// Bits after the point, and the exponent of the smallest normal number.
+static int half_fraction(enum partita_type type)
+{
+    return type == PARTITA_F16 ? 10 : 7;
+}
+
+static int half_exponent(enum partita_type type)
+{
+    return type == PARTITA_F16 ? -14 : -126;
+}
+
+bool half_is(enum partita_type type)
+{
+    return type == PARTITA_F16 || type == PARTITA_BF16;
+}
+
+double half_roundoff(enum partita_type type)
+{
+    return ldexp(1, -half_fraction(type) - 1);
+}
+
+double half_value(enum partita_type type, uint16_t bits)
+{
+    const int fraction = half_fraction(type), field = (bits & 0x7fff) >> fraction;
+    const int m = bits & ((1 << fraction) - 1);
+    const double sign = bits & 0x8000 ? -1 : 1;
+    if (field == 0x7fff >> fraction) return m ? (double)NAN : sign * (double)INFINITY;
+    const int normal = field > 0; // denormal numbers have the exponent of the smallest normal one
+    return sign * ldexp(m + (normal << fraction), half_exponent(type) + field - normal - fraction);
+}
+
+uint16_t half_bits(enum partita_type type, double value)
+{
+    const int fraction = half_fraction(type), least = half_exponent(type);
+    const unsigned sign = signbit(value) ? 0x8000u : 0, infinity = 0x7fffu >> fraction << fraction;
+    const double magnitude = fabs(value);
+    if (isnan(value)) return (uint16_t)(infinity + 1);
+    if (magnitude >= ldexp(1, 2 - least)) return (uint16_t)(infinity | sign);
+    const int exponent = magnitude < ldexp(1, least) ? least : ilogb(magnitude);
+    // Denormal numbers and carries into the exponent count units from 0 on.
+    const unsigned bits = (unsigned)nearbyint(ldexp(magnitude, fraction - exponent)) +
+                          ((unsigned)(exponent - least) << fraction);
+    return (uint16_t)((bits < infinity ? bits : infinity) | sign);
+}
+
 double complex reference_sample(enum partita_type type, const void *samples, size_t i)
 {
+    if (half_is(type)) return half_value(type, ((const uint16_t *)samples)[i]);
     if (type == PARTITA_F32 || type == PARTITA_TYPE_DEFAULT) return ((const float *)samples)[i];
     if (type == PARTITA_F64) return ((const double *)samples)[i];
     if (type == PARTITA_CF32) return ((const float complex *)samples)[i];

@@ -6,6 +6,9 @@
 #define PARTITA_TEST_REFERENCE_H
 
 #include <complex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <partita/problem.h>
 
 // Number of axes and type of the taps, with their defaults filled in.
@@ -31,5 +34,12 @@ void reference_stream_at(const struct partita_problem *problem, size_t n_frames,
 
 // Reads sample i of an array of the given type.
 double complex reference_sample(enum partita_type type, const void *samples, size_t i);
+
+// The formats of two bytes. half_is: whether a type is one. half_roundoff: half the distance from 1
+// to the next number. half_bits: the nearest number, ties to even, beyond the largest infinity.
+bool half_is(enum partita_type type);
+double half_roundoff(enum partita_type type);
+double half_value(enum partita_type type, uint16_t bits);
+uint16_t half_bits(enum partita_type type, double value);
 
 #endif

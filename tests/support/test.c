@@ -49,7 +49,8 @@ static double random_part(struct random *random)
 
 void sample_put(enum partita_type type, void *samples, size_t i, double complex value)
 {
-    if (type == PARTITA_F32 || type == PARTITA_TYPE_DEFAULT)
+    if (half_is(type)) ((uint16_t *)samples)[i] = half_bits(type, creal(value));
+    else if (type == PARTITA_F32 || type == PARTITA_TYPE_DEFAULT)
         ((float *)samples)[i] = (float)creal(value);
     if (type == PARTITA_F64) ((double *)samples)[i] = creal(value);
     if (type == PARTITA_CF32) ((float complex *)samples)[i] = (float complex)value;

@@ -9,51 +9,7 @@
 #include "geometry/samples.h"
 #include "pass.h"
 
-enum {
-    SQUARE = 16, // rows and columns of samples of two bytes that are converted together
-    LINE = 64,   // bytes of a cache line
-};
-
-// The reverse of conv_pass_write_channels.
-static void read_channels(const struct conv_pass *pass, const struct conv_channels *to,
-                          const char *x)
-{
-    float square[SQUARE * SQUARE];
-    if (!pass->widen) {
-        pass->transpose(to->rows, to->stride, x, to->step, to->n, to->channels);
-        return;
-    }
-    for (size_t i = 0; i < to->n; i += SQUARE)
-        for (size_t c = 0; c < to->channels; c += SQUARE) {
-            const size_t rows = size_min(SQUARE, to->n - i);
-            const size_t columns = size_min(SQUARE, to->channels - c);
-            for (size_t k = 0; k < rows; k++)
-                pass->widen(square + k * SQUARE, x + ((i + k) * to->step + c) * pass->sample_bytes,
-                            columns);
-            pass->transpose(to->rows + (c * to->stride + i) * sizeof *square, to->stride, square,
-                            SQUARE, rows, columns);
-        }
-}
-
-void conv_pass_write_channels(const struct conv_pass *pass, const struct conv_channels *from,
-                              convert_fn *narrow, char *y)
-{
-    float square[SQUARE * SQUARE];
-    if (!pass->widen) {
-        pass->transpose(y, from->step, from->rows, from->stride, from->channels, from->n);
-        return;
-    }
-    for (size_t i = 0; i < from->n; i += SQUARE)
-        for (size_t c = 0; c < from->channels; c += SQUARE) {
-            const size_t rows = size_min(SQUARE, from->n - i);
-            const size_t columns = size_min(SQUARE, from->channels - c);
-            pass->transpose(square, SQUARE, from->rows + (c * from->stride + i) * sizeof *square,
-                            from->stride, columns, rows);
-            for (size_t k = 0; k < rows; k++)
-                narrow(y + ((i + k) * from->step + c) * pass->sample_bytes, square + k * SQUARE,
-                       columns);
-        }
-}
+enum { LINE = 64 }; // bytes of a cache line
 
 // Packed sample i of residue j of a box along an axis, as a sample of x; may lie outside.
 static ptrdiff_t input_sample(const struct conv_axis *axis, size_t at, size_t j, size_t i)
@@ -73,24 +29,11 @@ static bool is_inside(const struct conv_axis *axis, ptrdiff_t sample)
 static void pack_row(const struct conv_pass *pass, char *packed, const char *row, size_t n,
                      size_t channels)
 {
-    enum { PIECE = 256 };
     const size_t step = pass->axis[2].step * pass->from.position;
-    const struct conv_channels to = {packed, channels, pass->box.channel, step, n};
-    if (pass->channels_last) {
-        read_channels(pass, &to, row);
-        return;
-    }
-    if (!pass->widen) {
+    const struct sample_rows to = {packed, channels, pass->box.channel, step, n};
+    if (!pass->channels_last && pass->sample_bytes == pass->scalar_bytes)
         samples_copy(packed, 1, row, step, n, pass->scalar_bytes);
-        return;
-    }
-    uint16_t copy[PIECE];
-    for (size_t i = 0; i < n; i += PIECE) {
-        const size_t stretch = size_min(PIECE, n - i);
-        const char *from = row + i * step * sizeof *copy;
-        if (step > 1) samples_copy(copy, 1, from, step, stretch, sizeof *copy);
-        pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)copy : from, stretch);
-    }
+    else samples_move(pass->plan, &to, row, false);
 }
 
 // Fetches the same samples of the next channel, since the processor's own prefetch ends with a row.

@@ -12,6 +12,8 @@
 #include "core/problem.h"
 #include "kernels/kernels.h"
 
+struct partita_plan;
+
 // One axis of a pass. Output m is sample first + spread*m; tap j of the pass is tap tap_first +
 // tap_spread*j of the kernel and reads input sample step*m + base + slope*j.
 struct conv_axis {
@@ -37,17 +39,16 @@ struct conv_box {
 
 struct conv_pass {
     struct conv_axis axis[3];
-    size_t terms;         // number of taps of the pass
-    size_t batch, groups; // as the shape's
-    size_t in, out;       // channels of a group
-    bool flip;            // taps are read backwards
-    size_t scalar_bytes;  // of a packed sample
-    size_t sample_bytes;  // of a sample of x
-    convert_fn *widen;    // converts samples of x to packed samples; NULL: they are the same
-    struct sample_strides from, to; // of the arrays of inputs and of outputs
-    bool channels_last;             // in both arrays
-    transpose_fn *transpose;        // moves adjacent channels to rows and back, with channels last
-    size_t chunk;                   // input channels packed at once
+    size_t terms;                    // number of taps of the pass
+    size_t batch, groups;            // as the shape's
+    size_t in, out;                  // channels of a group
+    bool flip;                       // taps are read backwards
+    size_t scalar_bytes;             // of a packed sample
+    size_t sample_bytes;             // of a sample of x
+    struct sample_strides from, to;  // of the arrays of inputs and of outputs
+    bool channels_last;              // in both arrays
+    const struct partita_plan *plan; // of a call; else NULL
+    size_t chunk;                    // input channels packed at once
     struct conv_box box;
 };
 
@@ -116,15 +117,6 @@ size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_inde
 // The same index within the plane of its channel.
 size_t conv_pass_output_sample(const struct conv_pass *pass, const struct conv_index *index,
                                size_t d, size_t h);
-
-// Rows of adjacent channels, `stride` scalars apart, of n samples that are `step` samples apart in
-// the array at y, to which they are moved, and narrowed, if the pass widens.
-struct conv_channels {
-    char *rows;
-    size_t channels, stride, step, n;
-};
-void conv_pass_write_channels(const struct conv_pass *pass, const struct conv_channels *from,
-                              convert_fn *narrow, char *y);
 
 // Bytes of one packed channel, and of the packed inputs of one chunk.
 static inline size_t conv_pass_channel_bytes(const struct conv_pass *pass)

@@ -138,8 +138,6 @@ void *conv_passes_build(const struct partita_plan *plan, const struct request *r
         if (method->make_tables) method->make_tables(&layout, arena);
         else conv_layout_make_offsets(&layout, arena);
         if (!arena->base) continue;
-        if (plan->shape.half) layout.pass.widen = plan_widen(plan);
-        if (plan->shape.channels_last) layout.pass.transpose = plan->kernels->transpose;
         layout.index = class[k].first;
         list[n++] = layout;
     }
@@ -151,11 +149,19 @@ void *conv_passes_build(const struct partita_plan *plan, const struct request *r
     return passes;
 }
 
+void conv_layout_set_plan(struct conv_layout *layout, const struct partita_plan *plan)
+{
+    layout->pass.plan = plan;
+    layout->pass.sample_bytes = shape_alignment(&plan->shape);
+}
+
 bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret)
 {
     const struct conv_passes *passes = plan->state;
-    if (passes->n) *ret = passes->layout[0];
-    return passes->n > 0;
+    if (!passes->n) return false;
+    *ret = passes->layout[0];
+    conv_layout_set_plan(ret, plan);
+    return true;
 }
 
 bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layout)
@@ -172,6 +178,7 @@ bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layou
         memcpy(layout->pass.axis, pass.axis, sizeof pass.axis);
         layout->index = i;
         layout->weights = weights;
+        conv_layout_set_plan(layout, plan);
         return true;
     }
     return false;
@@ -203,15 +210,6 @@ static void conv_pack_transposed(const struct conv_pack *pack, char *to, const c
     pack->plan->kernels->transpose(to, width, from, row, n, row);
 }
 
-// n output channels of one input channel and term, `step` samples apart.
-static void conv_pack_term(const struct conv_pass *pass, char *to, const char *from, size_t step,
-                           size_t n)
-{
-    for (size_t k = 0; k < n && pass->widen; k++)
-        pass->widen(to + k * pass->scalar_bytes, from + k * step * pass->sample_bytes, 1);
-    if (!pass->widen) samples_copy(to, 1, from, step, n, pass->scalar_bytes);
-}
-
 // Taps of one block of output channels of one group: [in][term][channel of the block].
 static void conv_pack_block(const struct conv_pack *pack, size_t group, size_t first)
 {
@@ -224,9 +222,9 @@ static void conv_pack_block(const struct conv_pack *pack, size_t group, size_t f
     const size_t next_in = forward ? 1 : pass->out, next_out = forward ? pass->in : 1; // in paths
     const size_t path = group * pass->out * pass->in + first * next_out;
     char *to = pack->state + conv_layout_block_at(layout, group, first) * bytes;
-    const char *from = pack->taps + path * path_taps * pass->sample_bytes;
+    const char *from = pack->taps + path * path_taps * bytes;
     if (n < width) memset(to, 0, pass->in * pass->terms * width * bytes);
-    if (forward && pack->in_order && !pass->widen) {
+    if (forward && pack->in_order) {
         conv_pack_transposed(pack, to, from, width, n);
         return;
     }
@@ -235,9 +233,9 @@ static void conv_pack_block(const struct conv_pack *pack, size_t group, size_t f
             const size_t tap = conv_pass_tap(pass, term);
             const size_t end = size_min(pass->in, first_in + CONV_PACK_CHANNELS);
             for (size_t c = first_in; c < end; c++)
-                conv_pack_term(pass, to + (c * pass->terms + term) * width * bytes,
-                               from + (c * next_in * path_taps + tap) * pass->sample_bytes,
-                               next_out * path_taps, n);
+                samples_copy(to + (c * pass->terms + term) * width * bytes, 1,
+                             from + (c * next_in * path_taps + tap) * bytes, next_out * path_taps,
+                             n, bytes);
         }
 }
 
@@ -284,16 +282,17 @@ static void conv_call_store_row(const struct conv_call *call, char *to, const ch
     enum { PIECE = 256 };
     const struct kernels *kernels = call->plan->kernels;
     const struct conv_pass *pass = &call->layout->pass;
-    if (!pass->widen) {
-        kernels->conv_store(to, pass->axis[2].spread, sums, n, finish);
+    const size_t step = pass->axis[2].spread;
+    if (pass->sample_bytes == pass->scalar_bytes) {
+        kernels->conv_store(to, step, sums, n, finish);
         return;
     }
     float row[PIECE];
-    assert(pass->axis[2].spread == 1); // forward
+    struct sample_rows part = {(char *)row, 1, 0, step, PIECE};
     for (size_t i = 0; i < n; i += PIECE) {
-        const size_t stretch = size_min(PIECE, n - i);
-        kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, stretch, finish);
-        plan_narrow(call->plan)(to + i * pass->sample_bytes, row, stretch);
+        part.n = size_min(PIECE, n - i);
+        kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, part.n, finish);
+        samples_move(call->plan, &part, to + i * step * pass->sample_bytes, true);
     }
 }
 
@@ -302,17 +301,17 @@ static void conv_call_store_channels(const struct conv_call *call, char *to, cha
                                      const struct conv_planes *from, size_t channel)
 {
     const struct conv_pass *pass = &call->layout->pass;
-    const struct conv_channels channels = {.rows = sums,
-                                           .channels = from->n,
-                                           .stride = from->stride,
-                                           .step = pass->axis[2].spread * pass->to.position,
-                                           .n = n};
+    const struct sample_rows channels = {.rows = sums,
+                                         .channels = from->n,
+                                         .stride = from->stride,
+                                         .step = pass->axis[2].spread * pass->to.position,
+                                         .n = n};
     for (size_t k = 0; k < from->n; k++) {
         char *row = sums + k * from->stride * pass->scalar_bytes;
         const struct conv_finish finish = filter_finish(call->filter, channel + k);
         if (finish.bias || finish.relu) call->plan->kernels->conv_store(row, 1, row, n, &finish);
     }
-    conv_pass_write_channels(pass, &channels, pass->widen ? plan_narrow(call->plan) : NULL, to);
+    samples_move(call->plan, &channels, to, true);
 }
 
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
@@ -365,7 +364,7 @@ static void conv_passes_run_part(void *context, size_t part, int worker)
     const struct partita_plan *plan = call.plan;
     const struct shape *shape = &plan->shape;
     const struct conv_passes *passes = plan->state;
-    const size_t item = shape->in_channels * shape_inputs(shape) * shape->scalar_bytes;
+    const size_t item = shape->in_channels * shape_inputs(shape) * shape->sample_bytes;
     const size_t images = passes->parts ? passes->layout->pass.box.images : shape->batch;
     struct conv_layout layout;
     call.layout = &layout;

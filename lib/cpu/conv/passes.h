@@ -59,6 +59,9 @@ struct conv_method {
 bool conv_layout_make(const struct request *request, const struct conv_method *method, size_t i,
                       struct conv_layout *ret);
 
+// Sets what a pass needs to read and write samples of the plan's arrays.
+void conv_layout_set_plan(struct conv_layout *layout, const struct partita_plan *plan);
+
 // The first pass of a plan, and the next one; false after the last.
 bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret);
 bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layout);

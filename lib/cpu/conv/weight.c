@@ -12,6 +12,7 @@
 
 #include "base/sizes.h"
 #include "base/thread.h"
+#include "geometry/samples.h"
 #include "panel.h"
 #include "product/split_k.h"
 
@@ -64,11 +65,12 @@ struct conv_weight_scratch {
     char *sums;    // [row][column]
 };
 
-// Whether the samples of n channels at a box are read where they are: at one distance that crowds
-// no cache.
+// Whether the samples of n channels at a box are read where they are: scalars at one distance that
+// crowds no cache.
 static bool weight_in_place(const struct conv_pass *pass, const struct sample_strides *strides,
                             size_t n)
 {
+    if (pass->sample_bytes < pass->scalar_bytes) return false;
     return pass->channels_last ? !panel_crowds(pass, conv_pass_box_outputs(pass), strides->position)
                                : pass->box.images == 1 && !panel_crowds(pass, n, strides->channel);
 }
@@ -149,7 +151,7 @@ static size_t weight_count_work(const struct conv_layout *layout, struct ledger 
 {
     struct work *work = &ledger->work;
     const struct conv_pass *pass = &layout->pass;
-    const size_t outputs = conv_pass_box_outputs(pass);
+    const size_t outputs = conv_pass_box_outputs(pass), bytes = pass->scalar_bytes;
     // Boxes at the end of an axis are smaller; a position counts where it is one, a tap in whole
     // vectors.
     const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups;
@@ -171,7 +173,8 @@ static size_t weight_count_work(const struct conv_layout *layout, struct ledger 
     work->copy += 2 * boxes * terms * out;
     if (conv_pass_is_identity(pass)) {
         if (!pass->channels_last) work->copy += splits * positions * terms;
-        if (!pass->channels_last && pass->box.images > 1) work->copy += chunks * positions * out;
+        if (pass->sample_bytes < bytes || (!pass->channels_last && pass->box.images > 1))
+            work->copy += chunks * positions * out;
         return panel_stride(pass);
     }
     conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
@@ -229,17 +232,21 @@ static struct product_matrix weight_operand(const struct conv_pass *pass,
     const size_t first = index->item * strides->item +
                          conv_pass_output_sample(pass, index, 0, 0) * strides->position +
                          samples->channel * strides->channel;
-    const struct product_matrix there = {
-        .at = samples->array + first * bytes, .step = strides->channel, .term = strides->position};
+    const struct product_matrix there = {.at = samples->array + first * pass->sample_bytes,
+                                         .step = strides->channel,
+                                         .term = strides->position};
     if (!copy) return there;
     const size_t images = pass->channels_last ? 1 : index->items;
     const size_t rows = pass->channels_last ? outputs : samples->n;
     const size_t row = pass->channels_last ? samples->n : outputs / images;
     const size_t step = pass->channels_last ? there.term : there.step;
     const size_t stride = panel_row(pass, row * images);
-    for (size_t i = 0; i < rows * images; i++)
-        memcpy(copy + (i / images * stride + i % images * row) * bytes,
-               there.at + (i / images * step + i % images * strides->item) * bytes, row * bytes);
+    for (size_t i = 0; i < rows * images; i++) {
+        const size_t from = i / images * step + i % images * strides->item;
+        char *to = copy + (i / images * stride + i % images * row) * bytes;
+        samples_move(pass->plan, &(struct sample_rows){to, 1, 0, 1, row},
+                     there.at + from * pass->sample_bytes, false);
+    }
     return pass->channels_last ? (struct product_matrix){.at = copy, .step = 1, .term = stride}
                                : (struct product_matrix){.at = copy, .step = stride, .term = 1};
 }
@@ -377,7 +384,8 @@ void products_weight_run(const struct partita_plan *plan, const struct operands 
                          void *workspace)
 {
     const struct conv_passes *passes = plan->state;
-    const struct conv_layout *layout = passes->layout;
+    struct conv_layout made = *passes->layout, *layout = &made;
+    conv_layout_set_plan(layout, plan);
     struct conv_call call = {
         plan, NULL, layout, operands->to, operands->from[0], operands->from[1], workspace};
     const struct split_k split_k = weight_splits(&call);

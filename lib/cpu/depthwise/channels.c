@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Forward and backward data of cpu/depthwise with channels last, with vectors of adjacent channels
-// (kernels->channels_conv), with AVX-512 or AVX2: samples are used where they are. A task is some
-// rows of outputs of an image, or a part of them.
+// (kernels->channels_conv), with AVX-512 or AVX2: scalars are used where they are, so not samples
+// of 16 bits. A task is some rows of outputs of an image, or a part of them.
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "cpu/conv/finish.h"
@@ -26,8 +26,8 @@ static void channels_estimate(const struct request *request, struct estimate *re
     const size_t lanes =
         depthwise_width(request->shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
     if (!MODE_IS_ON("depthwise:channels") || request->direction == PARTITA_BACKWARD_WEIGHT ||
-        !request->shape->channels_last || !depthwise_plane_pass(request, &pass) ||
-        pass.axis[1].taps > MAX_ROWS)
+        !request->shape->channels_last || request->shape->half ||
+        !depthwise_plane_pass(request, &pass) || pass.axis[1].taps > MAX_ROWS)
         return;
     const struct plane_axis row = depthwise_plane_axis(&pass.axis[2]);
     if (!channels_serve(&row, request->shape->in_channels, lanes)) return;

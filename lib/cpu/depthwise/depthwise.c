@@ -87,6 +87,7 @@ static void depthwise_plan_explain(const struct partita_plan *plan, struct text 
 const struct engine engine_depthwise = {
     .name = "cpu/depthwise",
     .max_rank = PARTITA_MAX_RANK,
+    .half = true,
     .real = true,
     .channels_last = true,
     .layers = true,

@@ -57,7 +57,7 @@ static inline bool depthwise_far(const struct shape *shape)
 {
     const size_t in = shape->in_channels * shape_inputs(shape);
     const size_t out = shape->out_channels * shape_outputs(shape);
-    return shape->batch * (in + out) * shape->scalar_bytes > DEPTHWISE.far_bytes;
+    return shape->batch * (in + out) * shape->sample_bytes > DEPTHWISE.far_bytes;
 }
 
 // Copies a scalar of each channel of a group into the lanes at `to`; those of the layer's channels

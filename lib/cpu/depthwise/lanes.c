@@ -86,10 +86,36 @@ static void prefetch_ahead(const struct depthwise_lanes *lanes, const struct dep
     }
 }
 
+enum { PART = 64 }; // samples of a lane that are converted together
+
+// n samples of all lanes, `step` samples apart and of 16 bits, from an array into lanes, or to the
+// array with bias and activation.
+static void move_half(const struct depthwise_call *call, const struct depthwise_lanes *lanes,
+                      char *blocks, char *array, const size_t range[2],
+                      const struct conv_finish *finish)
+{
+    const size_t step = range[0], bytes = call->plan->shape.sample_bytes;
+    float rows[DEPTHWISE_LANES * PART];
+    void *row[DEPTHWISE_LANES] = {NULL};
+    for (size_t l = 0; l < lanes->used; l++) row[l] = rows + l * PART;
+    for (size_t i = 0; i < range[1]; i += PART, blocks += PART * CONV_BLOCK_BYTES) {
+        const size_t n = size_min(PART, range[1] - i);
+        if (finish) call->plan->kernels->lanes_write(row, 1, blocks, n, finish->bias, finish->relu);
+        for (size_t l = 0; l < lanes->used; l += lanes->adjacent) {
+            char *at = array + (lanes->first[l] + i * step) * bytes;
+            const size_t adjacent = size_min(lanes->adjacent, lanes->used - l);
+            const struct sample_rows part = {row[l], adjacent, PART, step, n};
+            samples_move(call->plan, &part, at, finish);
+        }
+        if (!finish) call->plan->kernels->lanes_read(blocks, 1, (const void *const *)row, 1, n);
+    }
+}
+
 static void read_row(const struct depthwise_call *call, const struct depthwise_lanes *lanes,
                      char *to, const char *array, const struct depthwise_row *row)
 {
-    const size_t bytes = call->plan->shape.scalar_bytes;
+    const size_t bytes = call->plan->shape.sample_bytes;
+    const size_t step = row->step * lanes->strides.position;
     const struct inside in = samples_inside(row->size, row->first, row->step, row->n);
     const size_t end = in.begin + in.count;
     memset(to, 0, in.begin * CONV_BLOCK_BYTES);
@@ -100,8 +126,10 @@ static void read_row(const struct depthwise_call *call, const struct depthwise_l
     const char *at = array + row_sample(lanes, row, first) * bytes;
     for (size_t l = 0; l < lanes->used; l++) from[l] = at + lanes->first[l] * bytes;
     if (call->far) prefetch_ahead(lanes, row, at, bytes, false);
-    call->plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, 1, from,
-                                    row->step * lanes->strides.position, in.count);
+    to += in.begin * CONV_BLOCK_BYTES;
+    if (call->plan->shape.half)
+        move_half(call, lanes, to, (char *)at, (const size_t[]){step, in.count}, NULL);
+    else call->plan->kernels->lanes_read(to, 1, from, step, in.count);
 }
 
 void depthwise_read(const struct depthwise_task *task, char *to, const struct depthwise_row *row)
@@ -135,13 +163,15 @@ static void write_row(const struct depthwise_task *task, const char *from,
 {
     const struct depthwise_call *call = task->call;
     const struct depthwise_lanes *lanes = &task->out;
-    const size_t bytes = call->plan->shape.scalar_bytes;
+    const size_t bytes = call->plan->shape.sample_bytes;
+    const size_t step = row->step * lanes->strides.position;
     char *at = call->to + row_sample(lanes, row, row->first) * bytes;
     void *to[DEPTHWISE_LANES] = {NULL};
     for (size_t l = 0; l < lanes->used; l++) to[l] = at + lanes->first[l] * bytes;
     if (call->far) prefetch_ahead(lanes, row, at, bytes, true);
-    call->plan->kernels->lanes_write(to, row->step * lanes->strides.position, from, row->n,
-                                     finish->bias, finish->relu);
+    if (call->plan->shape.half)
+        move_half(call, lanes, (char *)from, at, (const size_t[]){step, row->n}, finish);
+    else call->plan->kernels->lanes_write(to, step, from, row->n, finish->bias, finish->relu);
 }
 
 // Box i of all sets of images of a group.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cpu/depthwise plane by plane, with vectors along rows (kernels->plane_conv, plane_weight), with
 // AVX-512 or AVX2 and channels first: columns of at most 5 or exactly 7 taps, rows of at most
-// DEPTHWISE.max_row samples. A task is some planes; in backward weight some channels in one split
-// of the images. Also passes and filters that channels.c shares.
+// DEPTHWISE.max_row samples. Planes of 16 bits are converted as a whole. A task is some planes; in
+// backward weight some channels in one split of the images. Also passes and filters that channels.c
+// shares.
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -125,12 +126,15 @@ static void rows_estimate(const struct request *request, struct estimate *ret)
                                   .filter = {.pack = weight ? 0 : (double)packed}};
     conv_cost_estimate(request, taps, &ledger, ret);
     ret->hop = axis[1].count * axis[2].count;
-    ret->bytes = size_mul(packed, shape->scalar_bytes);
+    const size_t plane = axis[1].size * axis[2].size + axis[1].count * axis[2].count;
+    ret->worker = shape->half ? mem_round(plane * shape->scalar_bytes) : 0;
+    ret->bytes = size_add(ret->worker, size_mul(packed, shape->scalar_bytes));
     if (!weight) return;
+    ret->spread = 1; // samples beyond the rows of gy are zeros
     ret->error = conv_cost_error(shape, (double)shape->batch * (double)shape_outputs(shape),
                                  (double)axis[1].count * strips);
-    depthwise_split_memory(request, 0, ceil_div(shape->in_channels, TASK_PLANES), shape->batch,
-                           ret);
+    depthwise_split_memory(request, ret->worker, ceil_div(shape->in_channels, TASK_PLANES),
+                           shape->batch, ret);
 }
 
 static void *rows_build(const struct partita_plan *plan, const struct request *request,
@@ -139,13 +143,22 @@ static void *rows_build(const struct partita_plan *plan, const struct request *r
     return depthwise_plane_build(request, plan->direction != PARTITA_BACKWARD_WEIGHT, arena);
 }
 
-// Bytes of a plane of x (0) and y (1), or of their gradients.
-static void plane_bytes(const struct depthwise_call *call, size_t ret[2])
+// Samples of a plane of x (0) and y (1), or of their gradients.
+static void rows_samples(const struct depthwise_call *call, size_t ret[2])
 {
     const struct plane_axis *axis = ((const struct depthwise_plane *)call->plan->state)->axis;
-    const size_t bytes = call->plan->shape.scalar_bytes;
-    ret[0] = axis[0].size * axis[1].size * bytes;
-    ret[1] = axis[0].count * axis[1].count * bytes;
+    ret[0] = axis[0].size * axis[1].size;
+    ret[1] = axis[0].count * axis[1].count;
+}
+
+// Plane i, of n samples, of an array that is read: there, or widened to memory.
+static const char *rows_plane(const struct depthwise_call *call, const char *array, size_t i,
+                              size_t n, char *memory)
+{
+    const char *plane = array + i * n * call->plan->shape.sample_bytes;
+    if (!call->plan->shape.half) return plane;
+    plan_widen(call->plan)(memory, plane, n);
+    return memory;
 }
 
 static void rows_task(void *context, size_t task, int worker)
@@ -155,21 +168,23 @@ static void rows_task(void *context, size_t task, int worker)
     const struct depthwise_plane *rows = call->plan->state;
     const size_t bytes = shape->scalar_bytes, planes = shape->batch * shape->in_channels;
     const size_t end = size_min(planes, (task + 1) * TASK_PLANES);
-    size_t step[2];
-    plane_bytes(call, step);
-    (void)worker;
+    char *memory = call->workers + (size_t)worker * call->plan->choice.worker;
+    size_t n[2];
+    rows_samples(call, n);
     for (size_t i = task * TASK_PLANES; i < end; i++) {
         const size_t c = i % shape->in_channels;
         const struct conv_finish finish = filter_finish(call->filter, c);
-        struct plane_conv plane = {.x = call->from + i * step[0],
+        char *y = call->to + i * n[1] * shape->sample_bytes;
+        struct plane_conv plane = {.x = rows_plane(call, call->from, i, n[0], memory),
                                    .w = (const char *)call->filter->state + c * rows->taps * bytes,
-                                   .y = call->to + i * step[1],
+                                   .y = shape->half ? memory + n[0] * bytes : y,
                                    .axis = {rows->axis[0], rows->axis[1]}};
-        if (call->far && i + 1 < planes) {
-            plane.next[0] = call->from + (i + 1) * step[0];
-            plane.next[1] = call->to + (i + 1) * step[1];
+        if (call->far && i + 1 < planes && !shape->half) {
+            plane.next[0] = call->from + (i + 1) * n[0] * bytes;
+            plane.next[1] = y + n[1] * bytes;
         }
         call->plan->kernels->plane_conv(&plane, finish.bias, finish.relu);
+        if (shape->half) plan_narrow(call->plan)(y, plane.y, n[1]);
     }
 }
 
@@ -178,20 +193,23 @@ static void sum_channel(const struct depthwise_call *call, size_t channel, size_
                         char *sums)
 {
     const struct depthwise_plane *rows = call->plan->state;
-    const size_t channels = call->plan->shape.in_channels;
-    size_t step[2];
-    plane_bytes(call, step);
-    memset(sums, 0, depthwise_tap_blocks(&call->plan->shape));
+    const struct shape *shape = &call->plan->shape;
+    const size_t channels = shape->in_channels, bytes = shape->scalar_bytes;
+    char *memory = sums + depthwise_tap_blocks(shape);
+    size_t n[2];
+    rows_samples(call, n);
+    memset(sums, 0, depthwise_tap_blocks(shape));
     for (size_t i = begin; i < end; i++) {
         const size_t plane = i * channels + channel;
         const size_t next = i + 1 < end ? plane + channels : begin * channels + channel + 1;
-        struct plane_weight weight = {.x = call->from + plane * step[0],
-                                      .gy = call->gy + plane * step[1],
-                                      .w = sums,
-                                      .axis = {rows->axis[0], rows->axis[1]}};
-        if (call->far) {
-            weight.next[0] = (const void *)((uintptr_t)call->from + next * step[0]);
-            weight.next[1] = (const void *)((uintptr_t)call->gy + next * step[1]);
+        struct plane_weight weight = {
+            .x = rows_plane(call, call->from, plane, n[0], memory),
+            .gy = rows_plane(call, call->gy, plane, n[1], memory + n[0] * bytes),
+            .w = sums,
+            .axis = {rows->axis[0], rows->axis[1]}};
+        if (call->far && !shape->half) {
+            weight.next[0] = (const void *)((uintptr_t)call->from + next * n[0] * bytes);
+            weight.next[1] = (const void *)((uintptr_t)call->gy + next * n[1] * bytes);
         }
         call->plan->kernels->plane_weight(&weight);
     }

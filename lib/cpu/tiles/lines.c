@@ -27,6 +27,8 @@ struct tiles_array tiles_array_of(const struct tiles_call *call, enum tiles_kind
     }
     array.first = kind == TILES_Y ? call->oc_first : 0;
     array.n = array.padded = kind == TILES_Y ? call->oc_n : array.channels;
+    array.half = !array.taps && call->plan->shape.half;
+    array.bytes = array.half ? call->plan->shape.sample_bytes : p->grid.scalar_bytes;
     if (array.taps) {
         array.positions = size_round_up(p->out, p->lanes);
         array.valid = p->out;
@@ -96,7 +98,7 @@ static void locate_samples(const struct tiles_array *array, struct line *line, s
         (call->group * (array->channels / branches) + channel / branches) * array->strides.channel;
     size_t branch[3] = {0};
     if (branches > 1) tile_grid_branch(grid, channel % branches, branch);
-    line->plane[l] = array->data + plane * grid->scalar_bytes;
+    line->plane[l] = array->data + plane * array->bytes;
     for (int a = 0; a < 3; a++) {
         const struct tile_axis *axis = &grid->axis[a];
         const struct tile_side *side = tile_side(axis, array->outputs);

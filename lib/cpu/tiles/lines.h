@@ -23,6 +23,8 @@ struct tiles_array {
     // then further positions, of which the first `valid` exist.
     size_t adjacent, padded, positions, valid;
     size_t lines; // of a task
+    size_t bytes; // of an element of data
+    bool half;    // elements are widened as they are read, and narrowed as they are stored
     struct sample_strides strides;
 };
 struct tiles_array tiles_array_of(const struct tiles_call *call, enum tiles_kind kind);

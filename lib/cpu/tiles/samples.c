@@ -80,8 +80,8 @@ static void move_channels(const struct task *task, const struct line *line, size
                           size_t step, size_t n, bool store)
 {
     const struct tiles *p = task->array->call->p;
-    const struct kernels *kernels = task->array->call->kernels;
-    const size_t l = lane % p->lanes, bytes = p->grid.scalar_bytes;
+    const struct partita_plan *plan = task->array->call->plan;
+    const size_t l = lane % p->lanes, bytes = task->array->bytes;
     const size_t pitch = step * tiles_lane_pitch(p);
     const size_t apart = (size_t)line->step[2] * line->position;
     const size_t next = (size_t)line->step[1] * line->size[2] * line->position * bytes; // row
@@ -94,10 +94,10 @@ static void move_channels(const struct task *task, const struct line *line, size
         for (size_t h = range[1].begin; h < end[1]; h++) {
             const size_t at = (size_t)element_at(line, l, d, h, range[2].begin);
             char *array = line->plane[l] + at * line->position * bytes;
-            char *staged = staged_row(task, lane, d, h) + range[2].begin * bytes;
+            char *staged = staged_row(task, lane, d, h) + range[2].begin * p->grid.scalar_bytes;
+            const struct sample_rows rows = {staged, n, pitch, apart, count};
             if (h + 1 < end[1]) samples_prefetch(array + next, apart * bytes, count, store);
-            if (store) kernels->transpose(array, apart, staged, pitch, n, count);
-            else kernels->transpose(staged, pitch, array, apart, count, n);
+            samples_move(plan, &rows, array, store);
         }
 }
 
@@ -122,16 +122,20 @@ static void move_staged(const struct task *task, bool store)
 }
 
 // Reads n elements of a row of lane l, of which element 0 is at `from`, as far as they exist.
-static void read_row(const struct line *line, size_t l, const char *from, char *row, size_t n,
-                     size_t bytes)
+static void read_row(const struct tiles_array *array, const struct line *line, size_t l,
+                     const char *from, char *row, size_t n)
 {
+    const size_t bytes = array->bytes;
     const struct tile_range in = {line->range[l][2].begin, size_min(line->range[l][2].end, n)};
     const ptrdiff_t step = line->step[2] * (ptrdiff_t)line->position * (ptrdiff_t)bytes;
     if (in.begin >= in.end) return;
     const size_t count = in.end - in.begin;
     from += step * (ptrdiff_t)in.begin;
-    row += in.begin * bytes;
-    if (step > 0) samples_copy(row, 1, from, (size_t)step / bytes, count, bytes);
+    row += in.begin * array->call->p->grid.scalar_bytes;
+    if (array->half)
+        samples_move(array->call->plan,
+                     &(struct sample_rows){row, 1, 0, (size_t)step / bytes, count}, from, false);
+    else if (step > 0) samples_copy(row, 1, from, (size_t)step / bytes, count, bytes);
     else
         samples_reverse(row, 1, from + step * (ptrdiff_t)(count - 1), (size_t)-step / bytes, count,
                         bytes);
@@ -142,7 +146,8 @@ static void gather_row(const struct task *task, size_t i, char *z, size_t d, siz
 {
     const struct line *line = &task->line[i];
     const struct tiles *p = task->array->call->p;
-    const size_t bytes = p->grid.scalar_bytes;
+    const size_t bytes = task->array->bytes;
+    const bool spread = is_spread(line) || task->array->half;
     const ptrdiff_t plane = (ptrdiff_t)(line->size[0] * line->size[1] * line->size[2]);
     const void *from[TILE_MAX_LANES];
     for (size_t l = 0; l < p->lanes; l++) {
@@ -154,11 +159,11 @@ static void gather_row(const struct task *task, size_t i, char *z, size_t d, siz
         const char *sample = line->plane[l] + first * (ptrdiff_t)(line->position * bytes);
         if (is_staged(task->array)) {
             from[l] = staged_row(task, (task->at + i) * p->lanes + l, d, h);
-        } else if (!is_spread(line) && first >= 0 && first + (ptrdiff_t)n <= plane) {
+        } else if (!spread && first >= 0 && first + (ptrdiff_t)n <= plane) {
             from[l] = sample;
         } else {
             char *row = task->worker.rows + (l + 1) * row_bytes(p);
-            read_row(line, l, sample, row, n, bytes);
+            read_row(task->array, line, l, sample, row, n);
             from[l] = row;
         }
     }
@@ -247,8 +252,10 @@ static void scatter_row(const struct task *task, size_t i, const char *z, size_t
 {
     const struct line *line = &task->line[i];
     const struct tiles *p = task->array->call->p;
-    const size_t bytes = p->grid.scalar_bytes, n = p->grid.axis[2].tile;
-    const bool staged = is_staged(task->array), spread = !staged && is_spread(line);
+    const size_t scalar = p->grid.scalar_bytes, bytes = task->array->bytes;
+    const size_t n = p->grid.axis[2].tile;
+    const bool staged = is_staged(task->array), half = task->array->half;
+    const bool spread = !staged && (is_spread(line) || half);
     struct tile_rows to = {{0}, {0}, {0}};
     char *sample[TILE_MAX_LANES];
     for (size_t l = 0; l < p->lanes; l++) {
@@ -256,7 +263,7 @@ static void scatter_row(const struct task *task, size_t i, const char *z, size_t
         if (!in_range(&range[0], d) || !in_range(&range[1], h)) continue;
         sample[l] =
             line->plane[l] + element_at(line, l, d, h, 0) * (ptrdiff_t)(line->position * bytes);
-        to.row[l] = spread ? task->worker.rows + l * n * bytes : sample[l];
+        to.row[l] = spread ? task->worker.rows + l * n * scalar : sample[l];
         if (staged) to.row[l] = staged_row(task, (task->at + i) * p->lanes + l, d, h);
         to.begin[l] = range[2].begin;
         to.end[l] = range[2].end;
@@ -264,9 +271,12 @@ static void scatter_row(const struct task *task, size_t i, const char *z, size_t
     task->array->call->kernels->tile_scatter(&to, z, 2, n, &task->finish[i]);
     for (size_t l = 0; l < p->lanes && spread; l++) {
         const size_t begin = to.begin[l], step = (size_t)line->step[2] * line->position;
-        if (begin < to.end[l])
-            samples_copy(sample[l] + begin * step * bytes, step,
-                         (const char *)to.row[l] + begin * bytes, 1, to.end[l] - begin, bytes);
+        if (begin >= to.end[l]) continue;
+        const struct sample_rows row = {(char *)to.row[l] + begin * scalar, 1, 0, step,
+                                        to.end[l] - begin};
+        char *samples = sample[l] + begin * step * bytes;
+        if (half) samples_move(task->array->call->plan, &row, samples, true);
+        else samples_copy(samples, step, row.rows, 1, row.n, bytes);
     }
 }
 

@@ -143,7 +143,7 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
     // Samples of gx that no tap reads.
     const bool gaps = !p->grid.covers || p->positions == 0;
     if (plan->direction == PARTITA_BACKWARD_DATA && gaps)
-        memset(call.to, 0, shape_samples(&plan->shape, false) * plan->shape.scalar_bytes);
+        memset(call.to, 0, shape_samples(&plan->shape, false) * plan->shape.sample_bytes);
     for (; call.group < p->grid.groups; call.group++) {
         for (call.first = 0; call.first < p->positions; call.first += p->batch) run_batch(&call);
         if (p->weight && p->product != TILES_TRANSPOSED) tiles_store(&call, TILES_GW);
@@ -186,6 +186,7 @@ static enum partita_status tiles_cached_plan(const struct partita_plan *plan,
 const struct engine engine_tiles = {
     .name = "cpu/tiles",
     .max_rank = PARTITA_MAX_RANK,
+    .half = true,
     .channels_last = true,
     .layers = true,
     .estimate = tiles_estimate,

@@ -140,7 +140,7 @@ static size_t window_scalars(const struct winograd *p, bool outputs)
     const size_t lanes = winograd_lanes(p), position = p->strides[outputs].position;
     const struct tile_axis *along = winograd_axis(p, 1);
     if (p->map_lanes) return winograd_map_pitch(p) * (position > 1 ? lanes : 1);
-    if (tile_side(along, outputs)->step * position == 1) return 0;
+    if (tile_side(along, outputs)->step * position == 1 && !p->half) return 0;
     const struct winograd_window window = winograd_window(p, &p->batch, outputs);
     // The last tiles of a window are read in whole vectors.
     return size_add(size_mul(p->batch.maps * (position > 1 ? lanes : 1), window.channel),
@@ -331,6 +331,7 @@ void winograd_layout(const struct request *request, const struct winograd_split 
                              .frequencies = split->frequencies,
                              .maps = size_mul(split->grid.images, split->grid.batch),
                              .k_splits = 1,
+                             .half = shape->half,
                              .oc_block = CONV_CHANNELS};
     const struct work *rates = &request->model->costs[shape->f64].work;
     const double vectors = 2 * rates->row / rates->fma / (double)winograd_lanes(ret);

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "geometry/samples.h"
 #include "winograd.h"
 
 enum { MAX_LANES = CONV_BLOCK_BYTES / sizeof(float) };
@@ -37,24 +38,27 @@ static void move_planes(const struct lanes *at, bool write)
     const struct winograd_task *task = at->task;
     const struct winograd *p = task->p;
     const struct sample_strides *strides = &p->strides[at->outputs];
-    const size_t bytes = p->grid.scalar_bytes, lanes = winograd_lanes(p), n = plane_samples(at);
+    const struct partita_plan *plan = task->call->plan;
+    const size_t bytes = plan->shape.sample_bytes, lanes = winograd_lanes(p);
+    const size_t n = plane_samples(at);
     const size_t maps = size_min(lanes, task->index.batch.maps - at->map);
     char *first = winograd_samples(task, at->outputs, task->index.map + at->map, at->channel);
     void *planes[MAX_LANES] = {0}; // NULL: no map
     for (size_t l = 0; l < maps; l++) planes[l] = first + l * strides->item * bytes;
-    if (strides->position == 1 && write)
+    if (!write && maps < lanes)
+        memset(task->scratch.windows, 0, at->count * winograd_map_pitch(p) * p->grid.scalar_bytes);
+    if (plan->shape.half && strides->position == 1) {
+        const struct sample_rows rows = {task->scratch.windows, n, lanes, strides->item, maps};
+        samples_move(plan, &rows, first, write);
+    } else if (strides->position == 1 && write)
         task->kernels->lanes_write(planes, 1, task->scratch.windows, n, NULL, false);
     else if (strides->position == 1)
         task->kernels->lanes_read(task->scratch.windows, 1, (const void *const *)planes, 1, n);
     for (size_t i = 0; i < n && strides->position > 1; i++) {
         char *position = first + i * strides->position * bytes;
-        char *block = channel_planes(at, 0) + i * CONV_BLOCK_BYTES;
-        if (write)
-            task->kernels->transpose(position, strides->item, block, winograd_map_pitch(p),
-                                     at->count, maps);
-        else
-            task->kernels->transpose(block, winograd_map_pitch(p), position, strides->item, maps,
-                                     at->count);
+        const struct sample_rows rows = {channel_planes(at, 0) + i * CONV_BLOCK_BYTES, at->count,
+                                         winograd_map_pitch(p), strides->item, maps};
+        samples_move(plan, &rows, position, write);
     }
 }
 
@@ -124,8 +128,8 @@ void winograd_load_maps(const struct winograd_task *task, bool outputs, size_t f
         for (size_t left = maps; left > 0; left -= lanes) {
             at.map = left - lanes;
             move_planes(&at, false);
-            winograd_raise_peak(task, task->scratch.windows, plane_samples(&at) * lanes);
             for (size_t i = 0; i < at.count; i++) {
+                winograd_raise_peak(task, channel_planes(&at, i), plane_samples(&at) * lanes);
                 copy_padded(&at, channel_planes(&at, i), high, wide, false);
                 transform_maps(&at, &transform,
                                to + ((c + i) * p->positions + at.map) * p->grid.scalar_bytes, wide,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Planes of samples as tiles of cpu/winograd, and back: kernels read and write the rows of an array
-// where samples of a row are adjacent; others, with a stride or with channels last, pass through
-// windows. Samples are transformed along the rows as they are read, so that tiles lie side by side
-// and a row that two rows of tiles share is transformed once.
+// where scalars of a row are adjacent; others, with a stride, with channels last or of 16 bits,
+// pass through windows. Samples are transformed along the rows as they are read, so that tiles lie
+// side by side and a row that two rows of tiles share is transformed once.
 #include <assert.h>
 #include <string.h>
 
@@ -31,7 +31,8 @@ char *winograd_samples(const struct winograd_task *task, bool outputs, size_t ma
     const size_t channels = outputs ? grid->out : grid->in; // without branches
     const size_t at = map / grid->images * strides->item +
                       (task->group * channels + channel % channels) * strides->channel;
-    return (outputs ? task->call->y : (char *)task->call->x) + at * grid->scalar_bytes;
+    return (outputs ? task->call->y : (char *)task->call->x) +
+           at * task->call->plan->shape.sample_bytes;
 }
 
 // One channel of one map and branch, of the array of inputs or of outputs, and its window, of which
@@ -39,8 +40,8 @@ char *winograd_samples(const struct winograd_task *task, bool outputs, size_t ma
 struct plane {
     struct winograd_window window;
     struct tile_range within[WINOGRAD_AXES];
-    size_t step[WINOGRAD_AXES]; // scalars from one row to the next, and from one sample of it; this
-                                // is 1: rows of the array are used, not of the window
+    size_t step[WINOGRAD_AXES]; // samples from one row to the next, and from one sample of it
+    bool in_place;              // rows of the array are used, not of the window
     char *samples;              // the first that exists
     char *rows;                 // of the window; NULL: not used
     ptrdiff_t ahead;            // scalars to the next channel; 0: it is another branch's
@@ -51,7 +52,8 @@ static struct plane find_plane(const struct winograd_task *task, bool outputs, s
 {
     const struct winograd *p = task->p;
     const struct tile_grid *grid = &p->grid;
-    const size_t position = p->strides[outputs].position, bytes = grid->scalar_bytes;
+    const struct shape *shape = &task->call->plan->shape;
+    const size_t position = p->strides[outputs].position, bytes = shape->sample_bytes;
     const size_t channels = outputs ? grid->out : grid->in, next = channel % channels + 1;
     struct plane plane = {.samples = winograd_samples(task, outputs, map, channel),
                           .ahead = next < channels ? (ptrdiff_t)p->strides[outputs].channel : 0,
@@ -73,6 +75,7 @@ static struct plane find_plane(const struct winograd_task *task, bool outputs, s
         if (in.begin < in.end) plane.samples += (size_t)sample * pitch[a] * bytes;
         else plane.within[0] = (struct tile_range){0, 0};
     }
+    plane.in_place = plane.step[1] == 1 && !shape->half;
     return plane;
 }
 
@@ -90,8 +93,10 @@ static void move_windows(const struct winograd_task *task, const struct plane *p
                          bool write)
 {
     const struct tile_range *down = &plane->within[0], *along = &plane->within[1];
-    const size_t bytes = task->p->grid.scalar_bytes, width = plane->window.width;
+    const struct partita_plan *plan = task->call->plan;
+    const size_t bytes = plan->shape.scalar_bytes, sample = plan->shape.sample_bytes;
     const size_t channel = plane->window.channel, step = plane->step[1];
+    const size_t width = plane->window.width;
     const size_t count = along->end - along->begin;
     assert(channel >= plane->window.rows * width);
     char *samples = plane->samples, *row = plane->rows;
@@ -103,10 +108,10 @@ static void move_windows(const struct winograd_task *task, const struct plane *p
             memset(row + (c * channel + end) * bytes, 0, (width - end) * bytes);
         }
         if (!exists) continue;
-        char *next = samples + plane->step[0] * bytes, *window = row + begin * bytes;
-        if (i + 1 < down->end) samples_prefetch(next, step * bytes, count, write);
-        if (write) task->kernels->transpose(samples, step, window, channel, n, count);
-        else task->kernels->transpose(window, channel, samples, step, count, n);
+        char *next = samples + plane->step[0] * sample;
+        const struct sample_rows window = {row + begin * bytes, n, channel, step, count};
+        if (i + 1 < down->end) samples_prefetch(next, step * sample, count, write);
+        samples_move(plan, &window, samples, write);
         samples = next;
     }
 }
@@ -205,7 +210,7 @@ void winograd_load_planes(const struct winograd_task *task, bool outputs, size_t
         for (size_t i = 0; i < maps * count; i++) {
             // Windows are filled map by map, and read channel by channel.
             struct plane plane = find_plane(task, outputs, map + i % maps, first + c + i / maps);
-            const bool rows = plane.step[1] == 1;
+            const bool rows = plane.in_place;
             const size_t at = (c + i / maps) * p->positions + i % maps * tiles;
             const size_t window = plane.window.channel * bytes;
             if (!rows) plane.rows = task->scratch.windows + i % maps * count * window;
@@ -274,7 +279,7 @@ void winograd_store_planes(const struct winograd_task *task)
         count = winograd_together(task, true, k, end);
         for (size_t m = 0; m < batch->maps; m++) {
             struct plane plane = find_plane(task, true, task->index.map + m, k);
-            const bool rows = plane.step[1] == 1;
+            const bool rows = plane.in_place;
             if (!rows) plane.rows = task->scratch.windows;
             char *to = find_stores(&plane, &stores);
             for (size_t c = 0; c < count; c++) {

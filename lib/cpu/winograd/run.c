@@ -249,7 +249,7 @@ enum partita_status winograd_run(const struct partita_plan *plan,
                                   .threads = plan->threads};
     assert(p->common <= plan->choice.shared);
     if (!p->weight && !p->grid.covers)
-        memset(call.y, 0, shape_samples(&plan->shape, false) * plan->shape.scalar_bytes);
+        memset(call.y, 0, shape_samples(&plan->shape, false) * plan->shape.sample_bytes);
     rounds_run(&rounds);
     if (p->weight) split_k_reduce(&call.split_k);
     return PARTITA_OK;

@@ -50,6 +50,7 @@ static void count_transforms(const struct winograd *p, enum winograd_operand ope
     // Samples that are not adjacent, or whose channels are, go through a window.
     if (p->strides[outputs].position > 1 && !p->map_lanes) work->copy += tiles * 4 * samples;
     else if (step > 1 && !p->map_lanes) work->gather += tiles * samples;
+    else if (p->half) work->copy += tiles * 2 * samples;
 }
 
 // Backward weight: sums are read and written for every batch, those of a group from where they are,
@@ -115,8 +116,7 @@ static void try_split(const struct request *request, const struct winograd_split
     const size_t splits = p->weight ? (p->k_splits - 1) * split_k_bytes(shape) : 0;
     ret->applicable = true;
     ret->spread = 1;
-    // Channels last with a map in each lane leaves lanes beyond the batch as they are.
-    ret->peaks = !p->weight && !(p->map_lanes && shape->channels_last);
+    ret->peaks = !p->weight;
     ret->hop = p->batch.maps * p->batch.rows * p->batch.cols;
     winograd_count_work(p, request->model, pairs, &ledger);
     ledger_price(request, &ledger, ret);
@@ -158,6 +158,7 @@ static void *winograd_build(const struct partita_plan *plan, const struct reques
 const struct engine engine_winograd = {
     .name = "cpu/winograd",
     .max_rank = WINOGRAD_AXES,
+    .half = true,
     .real = true,
     .channels_last = true,
     .layers = true,

@@ -44,8 +44,7 @@ enum partita_status cuda_device_open(size_t index, char *text, size_t size,
     // Threads only copy between pageable arrays and pinned buffers, which more than a few do no
     // faster: they share the memory's bandwidth.
     *device = (struct cuda_device){
-        .base = {.queues = true, .half_gradients = true, .max_threads = 8, .close = close_device},
-        .gpu = gpu};
+        .base = {.queues = true, .max_threads = 8, .close = close_device}, .gpu = gpu};
     memcpy(device->base.name, gpu->name, sizeof device->base.name);
     memcpy(device->base.key, gpu->key, sizeof device->base.key);
     cuda_device_set_rates(device, &gpu->rates,
