@@ -86,7 +86,7 @@ class Problem:
         Samples of x along each axis, one to three. Without it the problem is a stream: one axis that has no end.
     signal : str or dtype, optional
         Type of x and y: "f32" (the default), "f64", "cf32", "cf64", "f16" or "bf16", or such a type of NumPy or
-        PyTorch. "f16" and "bf16" are for bounded problems, on the CPU forward.
+        PyTorch. "f16" and "bf16" are for layers, computed in f32.
     taps : str or dtype, optional
         Type of the taps: that of the signal, or the real type of a complex signal.
     op : {"convolve", "correlate"}, optional

@@ -23,7 +23,8 @@ from . import _geometry
 
 _RUN = {"forward": lib.partita_forward, "backward_data": lib.partita_backward_data}
 _TWO_BYTES = (torch.float16, torch.bfloat16)
-_WITH_TWO_BYTES = ("cpu/direct", "cpu/gemm")  # engines that read and write such samples, forward
+# Engines that read and write such samples.
+_WITH_TWO_BYTES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise")
 _MAX_LAYERS = 512   # a network has some 100 shapes, each with up to three directions
 _MAX_FILTERS = 4    # of one tensor of taps
 _MAX_COMPARED = 65536
@@ -242,19 +243,19 @@ def _in_type(t, dtype):
     return t if t.dtype == dtype else t.to(dtype)
 
 
-def _forward_layer(dtype, *described):
-    """The layer in two bytes if that is not slower than converting to f32, which all engines have."""
+def _typed_layer(direction, dtype, *described):
+    """The layer in two bytes if the engine has such samples, else in f32, to which tensors are converted."""
     if dtype not in _TWO_BYTES:
-        return _find_layer("forward", dtype, *described)
-    layer = _find_layer("forward", torch.float32, *described)
+        return _find_layer(direction, dtype, *described)
+    layer = _find_layer(direction, torch.float32, *described)
     if layer.plan is not None and layer.plan.engine in _WITH_TWO_BYTES:
-        return _find_layer("forward", dtype, *described)
+        return _find_layer(direction, dtype, *described)
     return layer
 
 
 def forward_layer(x, w, geometry, uses):
     """The plan of a layer; `geometry` is (stride, pad, dilation, groups, engine)."""
-    return _forward_layer(x.dtype, _geometry.memory_format(x, w), x.shape, w.shape, geometry, uses)
+    return _typed_layer("forward", x.dtype, _geometry.memory_format(x, w), x.shape, w.shape, geometry, uses)
 
 
 def forward(x, w, b, geometry, uses):
@@ -274,14 +275,10 @@ def run_forward(layer, x, w, b, uses):
     return _in_type(y, x.dtype)
 
 
-def _gradient_type(dtype):
-    return torch.float32 if dtype in _TWO_BYTES else dtype
-
-
 def backward_data(gy, w, x_shape, geometry, uses):
     """The gradient of x."""
-    layer = _find_layer("backward_data", _gradient_type(gy.dtype), _geometry.memory_format(gy, w), x_shape, w.shape,
-                        geometry, uses)
+    layer = _typed_layer("backward_data", gy.dtype, _geometry.memory_format(gy, w), x_shape, w.shape, geometry,
+                         uses)
     _check("w", w, layer.w_shape, gy.dtype)
     _check("gy", gy, layer.y_shape, gy.dtype)
     gx = layer.new(gy, layer.x_shape)
@@ -292,8 +289,7 @@ def backward_data(gy, w, x_shape, geometry, uses):
 
 def backward_weight(x, gy, w_shape, geometry):
     """The gradient of w."""
-    layer = _find_layer("backward_weight", _gradient_type(x.dtype), _geometry.memory_format(x, gy), x.shape, w_shape,
-                        geometry, 0)
+    layer = _typed_layer("backward_weight", x.dtype, _geometry.memory_format(x, gy), x.shape, w_shape, geometry, 0)
     _check("gy", gy, layer.y_shape, x.dtype)
     if layer.plan is None:
         return x.new_zeros(layer.w_shape)
