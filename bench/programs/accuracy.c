@@ -4,7 +4,8 @@
 // uniform in [-1, 1), compared with sums in float64 over the whole result. White-box: tile sizes
 // are imposed as the measuring planner imposes them, whatever the error budget is. Prints CSV;
 // `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2, 3x3), 6 for F(4x4, 3x3), 8
-// for F(6x6, 3x3), the size of FFT tiles, 0 without tiles.
+// for F(6x6, 3x3), the size of FFT tiles, 0 without tiles. Rows of LAYER-f16 have samples, weights
+// and results in f16, whose rounding is part of the error.
 #include "workloads/layer.h"
 
 #include <math.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/storage.h"
 #include "planner/planner.h"
 #include "planner/wisdom.h"
 
@@ -21,6 +23,9 @@ static const size_t tiles[] = {0, 4, 6, 8, 16, 32};
 struct accuracy_arrays {
     struct layer_sizes sizes;
     float *x, *w, *y;
+    // The same arrays for a run: these, or in f16.
+    const void *run_x, *run_w;
+    void *run_y;
     double *expected;
 };
 
@@ -93,11 +98,12 @@ static bool accuracy_try_engine(const char *layer, const struct partita_plan *pl
     trial.state = NULL;
     const struct request request = estimate_request(&trial, &options, &model, trial.engine, tile);
     bool ok = plan_create_state(&trial, &request) == PARTITA_OK &&
-              partita_filter_create(&trial, a->w, &filter) == PARTITA_OK;
+              partita_filter_create(&trial, a->run_w, &filter) == PARTITA_OK;
     if (ok) {
         void *workspace = bench_allocate(plan_workspace(&trial));
-        const struct operands operands = {.to = a->y, .from = {a->x}};
+        const struct operands operands = {.to = a->run_y, .from = {a->run_x}};
         trial.engine->bounded.run(&trial, filter, &operands, workspace);
+        if (trial.shape.half) plan_widen (&trial)(a->y, a->run_y, a->sizes.out * a->sizes.outputs);
         accuracy_print(layer, &trial, a);
         free(workspace);
     }
@@ -119,6 +125,32 @@ static bool accuracy_try_engines(const char *layer, const struct partita_problem
     return ok;
 }
 
+static void *accuracy_narrow(const float *samples, size_t n)
+{
+    void *half = bench_allocate(n * sizeof(uint16_t));
+    kernels_select(cpu_detect(), false)->narrow[HALF_F16](half, samples, n);
+    return half;
+}
+
+static bool accuracy_run_half(const char *layer, const struct partita_problem *problem,
+                              struct accuracy_arrays *a)
+{
+    const struct layer_sizes *s = &a->sizes;
+    struct partita_problem half = *problem;
+    char name[48];
+    void *x = accuracy_narrow(a->x, s->in * s->plane);
+    void *w = accuracy_narrow(a->w, s->out * s->in * s->taps);
+    half.signal = half.taps = PARTITA_F16;
+    snprintf(name, sizeof name, "%s-f16", layer);
+    a->run_x = x, a->run_w = w;
+    a->run_y = bench_allocate(s->out * s->outputs * sizeof(uint16_t));
+    const bool ok = accuracy_try_engines(name, &half, a);
+    free(x);
+    free(w);
+    free(a->run_y);
+    return ok;
+}
+
 static bool accuracy_run_layer(const char *layer, const struct partita_problem *problem)
 {
     struct accuracy_arrays a = {.sizes = layer_sizes(problem)};
@@ -128,7 +160,9 @@ static bool accuracy_run_layer(const char *layer, const struct partita_problem *
     a.y = bench_allocate(s->out * s->outputs * sizeof *a.y);
     a.expected = bench_allocate(s->out * s->outputs * sizeof *a.expected);
     accuracy_expect(&a);
-    const bool ok = accuracy_try_engines(layer, problem, &a);
+    a.run_x = a.x, a.run_w = a.w, a.run_y = a.y;
+    const bool ok =
+        accuracy_try_engines(layer, problem, &a) && accuracy_run_half(layer, problem, &a);
     free(a.x);
     free(a.w);
     free(a.y);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MAX_POSITIONS = 300,
@@ -49,10 +50,38 @@ struct partita_problem layer_problem(const struct workload *w)
     return p;
 }
 
+// Types of two bytes: the bits of a float after its sign, shifted, with another bias of exponents.
+static uint16_t half_of_float(enum partita_type type, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    if (type == PARTITA_BF16) return (uint16_t)(bits >> 16);
+    return (uint16_t)((bits >> 16 & 0x8000u) | (magnitude ? (magnitude - (112u << 23)) >> 13 : 0));
+}
+
+static double half_value(enum partita_type type, uint16_t bits)
+{
+    const int fraction = type == PARTITA_F16 ? 10 : 7, least = type == PARTITA_F16 ? -14 : -126;
+    const int field = (bits & 0x7fff) >> fraction, rest = bits & ((1 << fraction) - 1);
+    const double magnitude = field ? ldexp(rest + (1 << fraction), field - 1 + least - fraction)
+                                   : ldexp(rest, least - fraction);
+    return bits & 0x8000 ? -magnitude : magnitude;
+}
+
 static char *layer_noise(const struct workload *w, size_t n, uint64_t seed)
 {
-    char *samples = bench_allocate(n * partita_type_size(w->signal));
+    const bool half = layer_is_half(w->signal);
+    char *samples = bench_allocate(n * partita_type_size(half ? PARTITA_F32 : w->signal));
     bench_noise(samples, n, type_is_f64(w->signal), seed);
+    if (!half) return samples;
+    // In steps of 2^-7, which both types can represent. Each is written after it was read.
+    for (size_t i = 0; i < n; i++) {
+        float noise;
+        memcpy(&noise, samples + i * sizeof noise, sizeof noise);
+        const uint16_t bits = half_of_float(w->signal, nearbyintf(noise * 128) / 128);
+        memcpy(samples + i * sizeof bits, &bits, sizeof bits);
+    }
     return samples;
 }
 
@@ -87,6 +116,7 @@ void layer_create(struct workload *w, bool quick)
 
 static double layer_sample(const struct workload *w, const char *samples, size_t i)
 {
+    if (layer_is_half(w->signal)) return half_value(w->signal, ((const uint16_t *)samples)[i]);
     return type_is_f64(w->signal) ? ((const double *)samples)[i]
                                   : (double)((const float *)samples)[i];
 }
@@ -253,5 +283,8 @@ double gate_layer(const struct workload *w)
 {
     struct partita_problem problem = layer_problem(w);
     const struct layer_sizes s = layer_sizes(&problem);
-    return 4 * (type_is_f64(w->signal) ? 0x1p-53 : 0x1p-24) * sqrt((double)layer_sum_terms(w, &s));
+    const double sums =
+        4 * (type_is_f64(w->signal) ? 0x1p-53 : 0x1p-24) * sqrt((double)layer_sum_terms(w, &s));
+    if (!layer_is_half(w->signal)) return sums;
+    return sums + (w->signal == PARTITA_F16 ? 0x1p-11 : 0x1p-8); // results are rounded
 }

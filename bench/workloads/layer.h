@@ -25,6 +25,12 @@ size_t layer_terms(const struct layer_sizes *s);
 // The problem of a workload that is a layer, types and batch filled in.
 struct partita_problem layer_problem(const struct workload *w);
 
+// Whether samples have two bytes.
+static inline bool layer_is_half(enum partita_type type)
+{
+    return type == PARTITA_F16 || type == PARTITA_BF16;
+}
+
 // workload_create, oracle_positions, oracle_error and the gate of direct sums, for layers;
 // layer_measure sets sizes only.
 void layer_create(struct workload *w, bool quick);

@@ -10,6 +10,10 @@
 
 enum { MAX_CASES = 2048 };
 
+// The types in which rows of a network with batches are measured besides f32: forward of VGG-E, as
+// in table 6 of Lavin & Gray; cases NAME-nN-TYPE-forward.
+static const enum partita_type half_types[] = {PARTITA_F16, PARTITA_BF16};
+
 // Square kernels and maps, the same padding on all sides. Values in brackets are the defaults.
 struct layer_row {
     const char *name;
@@ -163,6 +167,18 @@ static void cases_add(struct layer_case *cases, size_t *n, const struct layer_ro
     }
 }
 
+static void half_add(struct layer_case *cases, size_t *n, const struct layer_row *row, size_t batch)
+{
+    for (size_t i = 0; i < sizeof half_types / sizeof *half_types; i++) {
+        char suffix[32];
+        struct layer_case *c = &cases[*n];
+        snprintf(suffix, sizeof suffix, "-n%zu-%s", batch, partita_type_name(half_types[i]));
+        cases_add(cases, n, row, batch, suffix, true);
+        *n -= N_DIRECTIONS - 1; // forward alone
+        c->workload.signal = c->workload.taps = half_types[i];
+    }
+}
+
 // Of the VGG layers the batches that have target figures (1 and 16) are not extra.
 static void row_add(struct layer_case *cases, size_t *n, const struct layer_row *row)
 {
@@ -171,6 +187,7 @@ static void row_add(struct layer_case *cases, size_t *n, const struct layer_row 
         char suffix[24];
         snprintf(suffix, sizeof suffix, "-n%zu", *batch);
         cases_add(cases, n, row, *batch, suffix, row->batch || (*batch != 1 && *batch != 16));
+        if (row->batches == lavin) half_add(cases, n, row, *batch);
     }
 }
 
