@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import house_text  # noqa: E402
 
-ROWS = ("layer", "network", "seeds")  # files of docs/bench that the page uses
+ROWS = ("layer", "network", "signal", "seeds")  # files of docs/bench that the page uses
 IM2COL, ONEDNN, TILES, AUTO = ("openblas",), ("onednn", "onednn-winograd"), ("cpu/tiles",), ("auto",)
 # Names that must exist: their form, the files, and what stands there. Other names are those of files.
 NAMES = (
@@ -129,6 +129,17 @@ def filters(rows):
         yield row["property"], row["discard"], figures[0], row["add"], figures[1]
 
 
+METHODS = ("cpu/overlap-save", "cpu/overlap-add", "cpu/overlap-add:steps", "cpu/overlap-add:4-steps", "cpu/blocks:divisions",
+           "cpu/blocks:private-divisions")
+
+
+def methods(rows):
+    """Times of a sample in ns, on one thread and on two, of each of METHODS that computes a case."""
+    for case in ("long-10M-x-64", "long-10M-x-1024", "parts-19x152-of-12464-x-6232", "parts-16384x49152-of-1M-x-1M"):
+        times = [[rows.ns.get((case, name, threads)) for threads in (1, 2)] for name in METHODS]
+        yield (f"`{case}`", *("" if None in pair else f"{pair[0]:.3g}, {pair[1]:.3g}" for pair in times))
+
+
 def caffenet(rows, name, direction):
     """Layers of CaffeNet with 400 images, or 32, and their sum."""
     theirs = read(rows.root, name)
@@ -213,7 +224,7 @@ def run(rows, name):
     return next(re.split("[,;]", row["value"])[0] for row in read(rows.root, "run", "docs/bench") if row["name"] == name)
 
 
-PARTS = {part.__name__: part for part in (algorithms, filters, forward, gradient, text, sweeps, images, theano, complexity,
+PARTS = {part.__name__: part for part in (algorithms, filters, methods, forward, gradient, text, sweeps, images, theano, complexity,
                                           accuracy, network, example, run)}
 
 
