@@ -203,17 +203,22 @@ def complexity(rows):
 def accuracy(rows):
     errors = {(row["layer"], row["engine"], row["tile"]): float(row["largest_error"]) for row in read(rows.root, "accuracy", "docs/bench")}
     for row in read(rows.root, "lavin-4"):
-        yield (*row.values(), *(f"{errors['vgg-' + row['layer'], *key]:.2E}" for key in (
-            ("cpu/direct", "0"), ("cpu/winograd", "4"), ("cpu/winograd", "6"), ("cpu/tiles", "16"))))
+        layer = "vgg-" + row["layer"]
+        half = max(error for (case, *_), error in errors.items() if case == layer + "-f16")
+        yield (*row.values(), *(f"{error:.2E}" for error in (*(errors[layer, *key] for key in (
+            ("cpu/direct", "0"), ("cpu/winograd", "4"), ("cpu/winograd", "6"), ("cpu/tiles", "16"))), half)))
 
 
 def network(rows):
-    """The layers of network E, each as often as the network has it."""
+    """The layers of network E, each as often as the network has it; the last two figures are of f16."""
     for row in read(rows.root, "lavin-5"):
-        layers = [(depth, rows.times(layer, (ONEDNN, AUTO), int(row["batch"]))[0]) for layer, depth in rows.depths.items()]
-        sums = [None if any(times[i] is None for _, times in layers) else sum(n * times[i] for n, times in layers) for i in (0, 1)]
-        cells = list(row.values())
-        yield (*cells[:3], speedup(*cells[1:3]), *cells[3:], speedup(*cells[3:]), *map(figure, sums), speedup(*sums))
+        cells, sums = list(row.values()), []
+        for case, key in (("{}-n{}", ONEDNN), ("{}-n{}", AUTO), ("{}-n{}-f16", AUTO)):
+            times = [(rows.per_term(case.format(layer, row["batch"]) + "-forward", key), depth * rows.terms[layer] * int(row["batch"]))
+                     for layer, depth in rows.depths.items()]
+            sums.append(None if any(ns is None for ns, _ in times) else 1e-6 * sum(ns * n for ns, n in times))
+        yield (*cells[:3], speedup(*cells[1:3]), *cells[3:], speedup(*cells[3:]), *map(figure, sums[:2]), speedup(*sums[:2]),
+               figure(sums[2]), speedup(*sums[1:]))
 
 
 def example(_):
