@@ -55,8 +55,9 @@ bool engine_check(const struct settings *settings, struct fault *fault)
                          "names like cuda/direct",
                          requested, device);
     struct nearest nearest = nearest_to(name);
+    const size_t length = strcspn(name, ":"); // the library checks the variant
     for (int i = 0; i < N_ENGINES; i++) {
-        if (strcmp(name, engines[i]) == 0) return true;
+        if (strlen(engines[i]) == length && strncmp(name, engines[i], length) == 0) return true;
         nearest_try(&nearest, engines[i]);
     }
     return fault_set(fault, "--engine %.80s: no such engine%s; choose one of %s", requested,

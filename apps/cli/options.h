@@ -102,7 +102,7 @@ struct settings {
 
     int64_t taps, latency, out_channels, groups, size;
     const char *parts;
-    int whole_blocks, type, taps_type, correlate, measure, calibrate;
+    int whole_blocks, type, taps_type, correlate, measure, calibrate, table;
 
     // live
     struct word_list irs;

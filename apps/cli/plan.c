@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "engine_name.h"
 #include "option_words.h"
+#include "plan/work.h"
 #include "range.h"
 #include "report.h"
 #include "wisdom_file.h"
@@ -91,6 +92,9 @@ static bool plan_check_usage(const struct settings *s, struct fault *fault)
     if (!s->size && (s->parts || s->first != NOT_GIVEN || s->last != NOT_GIVEN))
         return fault_set(fault,
                          "--parts, --first and --last need the length of the signal; add --size");
+    if (s->table && (!s->size || s->up > 1 || s->json || s->engine))
+        return fault_set(fault,
+                         "--table needs --size, and does not go with --engine, --up or --json");
     return engine_check(s, fault) && range_check(s, fault) && parse_parts(s, &ignored, fault);
 }
 
@@ -181,6 +185,52 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
     return good;
 }
 
+// One row: an engine's work on one thread, or why it does not compute the problem.
+static bool print_work(const struct settings *s, const char *engine, struct fault *fault)
+{
+    const struct partita_problem problem = plan_problem(s);
+    struct fault log = {.text = ""};
+    struct partita_options options = {.device = s->device,
+                                      .engine = engine,
+                                      .threads = 1,
+                                      .directions = PARTITA_FORWARD,
+                                      .allocator = memory_allocator(),
+                                      .log = {option_words_log, &log}};
+    struct partita_plan *plan = NULL;
+    struct block_work work;
+    if (strstr(engine, "blocks") && !parse_parts(s, &options.parts, fault)) return false;
+    if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) {
+        printf("%-28s no: %s\n", engine, log.text);
+        return true;
+    }
+    char *text = report_plan(plan);
+    const bool good = text && block_work_count(&problem, engine, text, &work);
+    if (good)
+        printf("%-28s %9zu %9zu %5zu %11zu %13.0f %13.0f\n", engine, work.groups, work.size,
+               work.steps, partita_plan_workspace(plan, PARTITA_FORWARD), work.reads, work.writes);
+    free(text);
+    partita_plan_destroy(plan);
+    return good || fault_set(fault, text ? "%s: has no blocks" : "out of memory", engine);
+}
+
+static bool print_table(const struct settings *s, struct fault *fault)
+{
+    static const char *const engines[2][4] = {
+        {"cpu/overlap-save", "cpu/overlap-add:steps", "cpu/overlap-add:3-steps",
+         "cpu/overlap-add:4-steps"},
+        {"cuda/overlap-save", "cuda/overlap-add:2-steps", "cuda/overlap-add:3-steps"}};
+    static const char *const imposed[2][2] = {
+        {"cpu/blocks:divisions", "cpu/blocks:private-divisions"}, {"cuda/blocks"}};
+    const bool cuda = s->device && strncmp(s->device, "cuda", 4) == 0;
+    printf("%-28s %9s %9s %5s %11s %13s %13s\n", "engine", "groups", "samples", "steps",
+           "workspace", "reads", "writes");
+    for (int i = 0; i < 4 && engines[cuda][i]; i++)
+        if (!print_work(s, engines[cuda][i], fault)) return false;
+    for (int i = 0; i < 2 && s->parts && imposed[cuda][i]; i++)
+        if (!print_work(s, imposed[cuda][i], fault)) return false;
+    return true;
+}
+
 static bool plan_run(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
 {
     if (!wisdom) return fault_set(fault, "out of memory");
@@ -188,6 +238,7 @@ static bool plan_run(const struct settings *s, struct partita_wisdom *wisdom, st
         enum partita_status status = partita_wisdom_calibrate(wisdom);
         if (status) return fault_set(fault, "calibration: %s", partita_status_string(status));
     }
+    if (s->table) return print_table(s, fault);
     if (!print_plan(s, wisdom, fault)) return false;
     return !(s->calibrate || s->measure) || store_wisdom(wisdom, fault);
 }

@@ -123,7 +123,8 @@ class Results(ArrayCase):
         for engine in ("direct", "cpu/direct", "overlap-save", "cpu/overlap-discard", "partitioned"):
             with self.subTest(engine=engine):
                 self.close(self.filter(x, h, "--engine", engine), expect(x, h))
-        self.close(self.filter(x, h, "--engine", "cpu/overlap-add", "--threads", 2), expect(x, h))
+        for engine in ("cpu/overlap-add", "overlap-add:steps", "cpu/overlap-add:5-steps"):
+            self.close(self.filter(x, h, "--engine", engine, "--threads", 2), expect(x, h))
 
     def test_block_limits_do_not_change_results(self):
         x, h = self.noise(3, 9000), self.noise(1500)

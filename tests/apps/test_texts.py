@@ -299,6 +299,22 @@ class Plan(Case):
         said = self.fails("plan", "--engine", "cpu/magic", rc=2)
         self.assertEqual(engines, set(re.findall(r"cpu/[a-z-]+", said)) - {"cpu/magic"})
 
+    def test_work_is_a_table(self):
+        """Its figures are compared with counters in test_work.c."""
+        text = self.run_program("plan", "--size", 60, "--taps", 36, "--parts", "6,12", "--table").stdout.decode()
+        rows = {row.split()[0]: row.split()[1:] for row in text.splitlines()}
+        self.assertEqual(rows.pop("engine"), "groups samples steps workspace reads writes".split())
+        self.assertEqual(list(rows), ["cpu/overlap-save", *(f"cpu/overlap-add:{k}steps" for k in ("", "3-", "4-")),
+                                      "cpu/blocks:divisions", "cpu/blocks:private-divisions"])
+        one, all_at_once = rows["cpu/blocks:divisions"], rows["cpu/blocks:private-divisions"]
+        self.assertEqual(one[:3] + one[4:], ["14", "17", "3", "60", str(95 + 14 * 17)])
+        self.assertEqual(all_at_once[:3] + all_at_once[4:], ["14", "17", "2", "60", str(5 * 95 + 14 * 17)])
+        self.assertEqual(int(all_at_once[3]) - int(one[3]), 2 * 384)
+        text = self.run_program("plan", "--size", 60, "--taps", 36, "--parts", "6,12", "--stride", 2, "--table").stdout.decode()
+        self.assertIn("\ncpu/blocks:divisions         no: cpu/blocks: parts of given sizes need a stride of 1\n", text)
+        for more in ([], ["--size", 60, "--engine", "direct"], ["--size", 60, "--json"], ["--size", 60, "--up", 2]):
+            self.fails("plan", "--taps", 36, *more, "--table", rc=2, says="--table needs --size")
+
     def test_one_thread_by_default(self):
         self.assertIn("cpu x1", self.run_program("plan", "--size", 1000).stdout.decode())
 
