@@ -108,6 +108,10 @@ def figure(value, unit=""):
     return "not measured" if value is None else (f"{value:.0f}" if value >= 1000 else f"{value:.3g}") + unit
 
 
+def spaced(number):
+    return f"{number:,}".replace(",", " ")
+
+
 def speedup(rival, method):
     return "" if rival is None or method is None else figure(float(rival) / float(method), "x")
 
@@ -124,9 +128,19 @@ EXAMPLE = {"N": 1000000, "M": 1025, "L": 4096, "K": 2}
 
 
 def filters(rows):
+    ours = {row["engine"]: row for row in read(rows.root, "work", "docs/bench") if row["problem"] == "1000000-x-1025"}
     for row in read(rows.root, "filters"):
-        figures = [f"{eval(row[name], {}, EXAMPLE):,}".replace(",", " ") for name in ("discard_figure", "add_figure")]
-        yield row["property"], row["discard"], figures[0], row["add"], figures[1]
+        cells = [row["property"]]
+        for method, engine in (("discard", "cpu/overlap-save"), ("add", "cpu/overlap-add:steps")):
+            count = int(ours[engine].get(row["partita"], 0)) // (4 if row["partita"] == "workspace" else 1)  # elements of 4 bytes
+            cells += [row[method], spaced(eval(row[method + "_figure"], {}, EXAMPLE)), spaced(count) if count else ""]
+        yield cells
+
+
+def divisions(rows):
+    for row in read(rows.root, "work", "docs/bench"):
+        if row["engine"].startswith("cpu/blocks"):
+            yield (f"`{row['problem']}`", f"`{row['engine']}`", *(spaced(int(n)) for n in list(row.values())[2:]))
 
 
 METHODS = ("cpu/overlap-save", "cpu/overlap-add", "cpu/overlap-add:steps", "cpu/overlap-add:4-steps", "cpu/blocks:divisions",
@@ -229,7 +243,7 @@ def run(rows, name):
     return next(re.split("[,;]", row["value"])[0] for row in read(rows.root, "run", "docs/bench") if row["name"] == name)
 
 
-PARTS = {part.__name__: part for part in (algorithms, filters, methods, forward, gradient, text, sweeps, images, theano, complexity,
+PARTS = {part.__name__: part for part in (algorithms, filters, methods, divisions, forward, gradient, text, sweeps, images, theano, complexity,
                                           accuracy, network, example, run)}
 
 
