@@ -7,7 +7,7 @@
 #include "schedule.h"
 
 namespace {
-// The position. Its kernels have one thread.
+// The position. Its kernel has one thread.
 
 inline __device__ void begin_next_swap(const cuda_partition_layout &layout, cuda_position &position)
 {
@@ -30,12 +30,9 @@ inline __device__ void end_swap(const cuda_partition_layout &layout, cuda_positi
     position.swap = 0;
 }
 
-__global__ void __launch_bounds__(1, 1)
-    position_start_kernel(const __grid_constant__ cuda_partition_layout layout,
-                          const __grid_constant__ cuda_partition_memory memory,
-                          const __grid_constant__ cuda_paths filter, bool keep)
+inline __device__ void start_position(const cuda_partition_layout &layout, cuda_position &position,
+                                      const cuda_paths &filter, bool keep)
 {
-    cuda_position &position = *memory.position;
     cuda_slot &slot = position.quantum.slot;
     position.swap = position.next.number = 0;
     if (!keep) {
@@ -48,20 +45,9 @@ __global__ void __launch_bounds__(1, 1)
     slot.fade_begin = slot.fade_end = UINT64_MAX;
 }
 
-__global__ void __launch_bounds__(1, 1)
-    position_post_kernel(const __grid_constant__ cuda_partition_layout layout,
-                         const __grid_constant__ cuda_partition_memory memory,
-                         const __grid_constant__ cuda_swap swap)
+inline __device__ void advance_position(const cuda_partition_layout &layout,
+                                        cuda_position &position, unsigned *settled)
 {
-    memory.position->next = swap;
-    begin_next_swap(layout, *memory.position);
-}
-
-__global__ void __launch_bounds__(1, 1)
-    position_advance_kernel(const __grid_constant__ cuda_partition_layout layout,
-                            const __grid_constant__ cuda_partition_memory memory)
-{
-    cuda_position &position = *memory.position;
     const int n = position.step.n;
     position.frame += n;
     position.last = n;
@@ -70,7 +56,18 @@ __global__ void __launch_bounds__(1, 1)
         position.quantum.fill -= layout.quantum;
         cuda_quantum_begin(&layout, position.quantum.number + 1, &position.quantum);
     }
-    end_swap(layout, position, memory.settled);
+    end_swap(layout, position, settled);
+}
+
+__global__ void __launch_bounds__(1, 1)
+    position_kernel(const __grid_constant__ cuda_partition_layout layout,
+                    const __grid_constant__ cuda_partition_memory memory, cuda_position_event event,
+                    const __grid_constant__ cuda_swap swap)
+{
+    cuda_position &position = *memory.position;
+    if (event == CUDA_ADVANCE) advance_position(layout, position, memory.settled);
+    else if (event == CUDA_POST) position.next = swap;
+    else start_position(layout, position, swap.filter, event == CUDA_REPLACE);
     begin_next_swap(layout, position);
 }
 
@@ -261,21 +258,10 @@ cudaError_t cuda_frames_emit(const cuda_partition_layout *layout,
     });
 }
 
-cudaError_t cuda_position_advance(const cuda_partition_layout *layout,
-                                  const cuda_partition_memory *memory)
+cudaError_t cuda_position_change(const cuda_partition_layout *layout,
+                                 const cuda_partition_memory *memory, cuda_position_event event,
+                                 const cuda_swap *swap)
 {
-    return queue(position_advance_kernel, 1, dim3(1), 0, *layout, *memory);
-}
-
-cudaError_t cuda_position_start(const cuda_partition_layout *layout,
-                                const cuda_partition_memory *memory, const cuda_paths *filter,
-                                bool keep)
-{
-    return queue(position_start_kernel, 1, dim3(1), 0, *layout, *memory, *filter, keep);
-}
-
-cudaError_t cuda_position_post(const cuda_partition_layout *layout,
-                               const cuda_partition_memory *memory, const cuda_swap *swap)
-{
-    return queue(position_post_kernel, 1, dim3(1), 0, *layout, *memory, *swap);
+    return queue(position_kernel, 1, dim3(1), 0, *layout, *memory, event,
+                 swap ? *swap : cuda_swap());
 }

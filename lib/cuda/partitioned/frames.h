@@ -59,16 +59,16 @@ CUDA_C cudaError_t cuda_frames_take(const struct cuda_partition_layout *layout,
 CUDA_C cudaError_t cuda_frames_emit(const struct cuda_partition_layout *layout,
                                     const struct cuda_partition_memory *memory,
                                     const struct cuda_step *step, const struct cuda_channels *y);
-CUDA_C cudaError_t cuda_position_advance(const struct cuda_partition_layout *layout,
-                                         const struct cuda_partition_memory *memory);
 
-// start: the start of a stream; or with `keep` only the filter is replaced, and no swap is in
-// progress. post: a filter that the stream shall swap to.
-CUDA_C cudaError_t cuda_position_start(const struct cuda_partition_layout *layout,
-                                       const struct cuda_partition_memory *memory,
-                                       const struct cuda_paths *filter, bool keep);
-CUDA_C cudaError_t cuda_position_post(const struct cuda_partition_layout *layout,
-                                      const struct cuda_partition_memory *memory,
-                                      const struct cuda_swap *swap);
+enum cuda_position_event {
+    CUDA_START,   // the stream begins, with the swap's filter
+    CUDA_REPLACE, // only the filter is replaced, and no swap is in progress
+    CUDA_POST,    // the stream shall swap to a filter
+    CUDA_ADVANCE, // a step was computed; there is no swap
+};
+CUDA_C cudaError_t cuda_position_change(const struct cuda_partition_layout *layout,
+                                        const struct cuda_partition_memory *memory,
+                                        enum cuda_position_event event,
+                                        const struct cuda_swap *swap);
 
 #endif

@@ -49,7 +49,7 @@ static enum partita_status post_swap(struct partita_stream *stream, bool *ret_po
     const struct cuda_partitioned_filter *filter = pending->filter->state;
     const struct cuda_swap swap = {filter->device, pending->fade, pending->number};
     const enum partita_status status =
-        CU(stream->plan, cuda_position_post(layout, &state->memory, &swap));
+        CU(stream->plan, cuda_position_change(layout, &state->memory, CUDA_POST, &swap));
     if (status != PARTITA_OK) return status;
     *ret_posted = true;
     stream->filter = pending->filter;
@@ -75,10 +75,8 @@ enum partita_status cuda_partitioned_queue_step(void *context)
     assert(memory.position);
     memory.step = state->step;
     enum partita_status status = cuda_partitioned_issue(stream->plan, layout, &memory, &work);
-    if (status == PARTITA_OK) status = CU(stream->plan, cuda_position_advance(layout, &memory));
-    if (status != PARTITA_OK || !cuda_thread()->loads) return status;
-    const struct cuda_swap swap = {.number = 0}; // a later step may post one
-    return CU(stream->plan, cuda_position_post(layout, &memory, &swap));
+    if (status != PARTITA_OK) return status;
+    return CU(stream->plan, cuda_position_change(layout, &memory, CUDA_ADVANCE, NULL));
 }
 
 static enum partita_status run_step(struct partita_stream *stream)
@@ -192,8 +190,9 @@ static enum partita_status queue_step(struct queued_call *call)
     if (status == PARTITA_OK)
         status = CU(plan, cuda_partitioned_launch(call->layout, call->memory, &launch));
     if (status == PARTITA_OK && call->step.due) status = queue_channels(call, true);
-    return status == PARTITA_OK ? CU(plan, cuda_position_advance(call->layout, call->memory))
-                                : status;
+    return status == PARTITA_OK
+               ? CU(plan, cuda_position_change(call->layout, call->memory, CUDA_ADVANCE, NULL))
+               : status;
 }
 
 static enum partita_status queue_silence(const struct partita_stream *stream,

@@ -66,7 +66,9 @@ static enum partita_status start_stream(struct partita_stream *stream, bool keep
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct cuda_partitioned_filter *filter = stream->filter->state;
     const struct cuda_partition_layout *layout = &cuda_partitioned_of(stream->plan)->layout;
-    return CU(stream->plan, cuda_position_start(layout, &state->memory, &filter->device, keep));
+    const struct cuda_swap swap = {.filter = filter->device};
+    return CU(stream->plan, cuda_position_change(layout, &state->memory,
+                                                 keep ? CUDA_REPLACE : CUDA_START, &swap));
 }
 
 // Silence from the start on.
