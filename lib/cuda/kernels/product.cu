@@ -160,6 +160,12 @@ product_shape plain_shape_of(const cuda_product &product, int number)
             complex ? 1. : 3};
 }
 
+// The shapes for a product's arithmetic.
+auto shape_of(const cuda_product &product)
+{
+    return product.arithmetic == CUDA_MULTIPLY_ADD ? plain_shape_of : cuda_tensor_shape;
+}
+
 // Calls a function object with a zero of an element's type.
 template <typename Use> cudaError_t with_element(cuda_element element, Use use)
 {
@@ -192,8 +198,7 @@ int64_t cuda_product_chunks(const cuda_product *product, int64_t terms, int64_t 
 double cuda_product_slots(const cuda_product *product, int processors)
 {
     double slots;
-    if (product->arithmetic != CUDA_MULTIPLY_ADD) return cuda_tensor_slots(product, processors);
-    product_best_shape(*product, processors, plain_shape_of, &slots);
+    product_best_shape(*product, processors, shape_of(*product), &slots);
     return slots;
 }
 
@@ -221,14 +226,14 @@ cudaError_t cuda_launch_product(const cuda_product *product, int processors, voi
                                 const void *b)
 {
     double slots;
-    const int shape = product_best_shape(*product, processors, plain_shape_of, &slots);
+    const int shape = product_best_shape(*product, processors, shape_of(*product), &slots);
     [[maybe_unused]] const int64_t vector =
         CUDA_PRODUCT_ALIGN / cuda_element_bytes(product->element);
     assert(product->a.terms_inner == product->b.terms_inner && product->chunks > 0);
     assert(product->a.pitch % vector == 0 && product->b.pitch % vector == 0);
     assert(product->c.pitch % vector == 0 && product->c.pitch >= product->columns);
     if (product->arithmetic != CUDA_MULTIPLY_ADD)
-        return cuda_launch_tensor_product(product, processors, c, a, b);
+        return cuda_launch_tensor_product(product, shape, c, a, b);
     return with_element(product->element, [=](auto zero) {
         return with_constant<0, 1, 2, 3>(shape, [=](auto number) {
             typedef decltype(zero) E;

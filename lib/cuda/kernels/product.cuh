@@ -8,11 +8,6 @@
 #include "launch.cuh"
 #include "product.h"
 
-// By tensor cores, as cuda_product_slots and cuda_launch_product.
-double cuda_tensor_slots(const cuda_product *product, int processors);
-cudaError_t cuda_launch_tensor_product(const cuda_product *product, int processors, void *c,
-                                       const void *a, const void *b);
-
 constexpr int STEP = 8, WARP = 32; // terms of a panel; threads
 
 // Elements of shared memory are those of the operand.
@@ -106,6 +101,11 @@ struct product_shape {
     double ends;           // work before the first term and after the last one, in terms
     double loads, panel;   // of an operand by a thread, and of an element of a panel by the block
 };
+
+// By tensor cores: shape `number`, and as cuda_launch_product with that shape.
+product_shape cuda_tensor_shape(const cuda_product &product, int number);
+cudaError_t cuda_launch_tensor_product(const cuda_product *product, int shape, void *c,
+                                       const void *a, const void *b);
 
 // The cost of tiles of C of a shape. A processor multiplies at its full rate from FULL threads on:
 // fewer take as long.

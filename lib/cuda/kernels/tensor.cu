@@ -282,20 +282,6 @@ constexpr struct {
     int warp_rows, warp_columns;
 } shapes[] = {{2, 4}, {2, 2}, {1, 2}, {1, 1}};
 
-// The time of the instructions is in place of that of multiply-adds. Nothing else is counted in it,
-// since other instructions are issued meanwhile (decision 43).
-product_shape tensor_shape_of(const cuda_product &product, int number)
-{
-    const double products = product.arithmetic == CUDA_TF32_THREE ? 3 : 1;
-    return {shapes[number].warp_rows * shapes[number].warp_columns,
-            shapes[number].warp_rows * 64,
-            shapes[number].warp_columns * (product.element == CUDA_CF32 ? 16 : 32),
-            products / (product.tf32_rate > 0 ? product.tf32_rate : 1),
-            10,
-            0,
-            3};
-}
-
 template <typename E>
 cudaError_t launch_tensor(const cuda_product *product, int shape, void *c, const void *a,
                           const void *b)
@@ -314,18 +300,23 @@ cudaError_t launch_tensor(const cuda_product *product, int shape, void *c, const
 }
 } // namespace
 
-double cuda_tensor_slots(const cuda_product *product, int processors)
+// The time of the instructions is in place of that of multiply-adds. Nothing else is counted in it,
+// since other instructions are issued meanwhile (decision 43).
+product_shape cuda_tensor_shape(const cuda_product &product, int number)
 {
-    double slots;
-    product_best_shape(*product, processors, tensor_shape_of, &slots);
-    return slots;
+    const double products = product.arithmetic == CUDA_TF32_THREE ? 3 : 1;
+    return {shapes[number].warp_rows * shapes[number].warp_columns,
+            shapes[number].warp_rows * 64,
+            shapes[number].warp_columns * (product.element == CUDA_CF32 ? 16 : 32),
+            products / (product.tf32_rate > 0 ? product.tf32_rate : 1),
+            10,
+            0,
+            3};
 }
 
-cudaError_t cuda_launch_tensor_product(const cuda_product *product, int processors, void *c,
+cudaError_t cuda_launch_tensor_product(const cuda_product *product, int shape, void *c,
                                        const void *a, const void *b)
 {
-    double slots;
-    const int shape = product_best_shape(*product, processors, tensor_shape_of, &slots);
     if (product->element == CUDA_F32) return launch_tensor<float>(product, shape, c, a, b);
     if (product->element == CUDA_CF32)
         return launch_tensor<complex_of<float>>(product, shape, c, a, b);
