@@ -3,7 +3,7 @@
 // Convolutional Neural Networks (2015), has theirs: forward on layers of VGG-E, samples and weights
 // uniform in [-1, 1), compared with sums in float64 over the whole result. White-box: tile sizes
 // are imposed as the measuring planner imposes them, whatever the error budget is. Prints CSV;
-// `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2, 3x3), 6 for F(4x4, 3x3), 8
+// `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2, 3x3), 5 for F(3x3, 3x3), to 8
 // for F(6x6, 3x3), the size of FFT tiles, 0 without tiles. Rows of LAYER-f16 have samples, weights
 // and results in f16, whose rounding is part of the error.
 #include "workloads/layer.h"
@@ -18,7 +18,7 @@
 #include "planner/wisdom.h"
 
 static const char *const layers[] = {"vgg-1.2", "vgg-2.2", "vgg-3.2", "vgg-4.2", "vgg-5"};
-static const size_t tiles[] = {0, 4, 6, 8, 16, 32};
+static const size_t tiles[] = {0, 4, 5, 6, 7, 8, 16, 32};
 
 struct accuracy_arrays {
     struct layer_sizes sizes;

@@ -8,34 +8,43 @@
 // G is divided by the product of (p_i - p_k), k != i. So B' depends only on the extent, and the
 // gradient of the taps, F(r, m), uses the same B'.
 //
-// Points are 0, pairs +-p, and infinity. The p have few bits, so that all entries except quotients
-// are exact in double. They were chosen among multiples of 1/8 by the error of random tiles in f32:
-// for 6 inputs, 5/8 and 3/2 have 0.6 times the error of 1 and 2; for 8, 1/2, 1 and 2 are within 3 %
-// of the best seen. Sources: Winograd, Arithmetic Complexity of Computations (1980); Blahut, Fast
-// Algorithms for Digital Signal Processing (1985); Lavin & Gray, Fast algorithms for convolutional
-// neural networks (2015), for layers.
+// Points are pairs +-p, infinity and, for an even extent, 0. The p have few bits, so that all
+// entries except quotients are exact in double. They were chosen among multiples of 1/8 (extent 10:
+// 1/4) by the error of random tiles in f32 or by its growth (winograd_search.h): for 6 inputs, 5/8
+// and 3/2 have 0.6 times the error of 1 and 2; for 8, 1/2, 1 and 2 are within 3 % of the best seen.
+// Sources: Winograd, Arithmetic Complexity of Computations (1980); Blahut, Fast Algorithms for
+// Digital Signal Processing (1985); Lavin & Gray, Fast algorithms for convolutional neural networks
+// (2015), for layers; Barabasz et al., Error analysis and improving the accuracy of Winograd
+// convolution for deep neural networks (2020), for points.
 #ifndef PARTITA_WINOGRAD_MATRIX_H
 #define PARTITA_WINOGRAD_MATRIX_H
 
 #include <assert.h>
 #include <stddef.h>
 
-enum { WINOGRAD_EXTENT = 8 }; // the largest; the others are 4 and 6
+enum {
+    WINOGRAD_EXTENT = 8,       // the largest with kernels; the others are 4 to 7
+    WINOGRAD_MATRIX_ROWS = 10, // the largest with points; 9 has none
+};
 
-// The p of pair number `pair`; there are extent/2 - 1 pairs.
+// The p of pair number `pair`; there are (extent - 1)/2 pairs.
 static inline __attribute__((always_inline)) double winograd_pair(size_t extent, size_t pair)
 {
     if (extent == 4) return 1;
+    if (extent == 5) return pair ? 1.25 : 0.375;
     if (extent == 6) return pair ? 1.5 : 0.625;
-    return 0.5 * (double)(1 << pair); // 1/2, 1, 2
+    if (extent == 7) return pair ? 0.875 * (double)pair : 0.25;
+    if (extent == 8 || pair == 0) return 0.5 * (double)(1 << pair); // 1/2, 1, 2
+    return pair == 1 ? 0.75 : 1.25 * (double)(pair - 1);
 }
 
-// Point i < extent - 1: 0, then the pairs.
+// Point i < extent - 1: 0 of an even extent, then the pairs.
 static inline double winograd_point(size_t extent, size_t i)
 {
-    if (!i) return 0;
-    const double p = winograd_pair(extent, (i - 1) / 2);
-    return i % 2 ? p : -p;
+    const size_t number = i + extent % 2; // among 0 and the pairs
+    if (!number) return 0;
+    const double p = winograd_pair(extent, (number - 1) / 2);
+    return number % 2 ? p : -p;
 }
 
 static inline double winograd_power(double x, size_t n)
@@ -48,7 +57,7 @@ static inline double winograd_power(double x, size_t n)
 // Row i of B': ret[extent].
 static inline void winograd_input_row(size_t extent, size_t i, double *ret)
 {
-    assert(extent <= WINOGRAD_EXTENT && i < extent);
+    assert(extent <= WINOGRAD_MATRIX_ROWS && i < extent);
     for (size_t k = 0; k < extent; k++) ret[k] = k == 0;
     for (size_t point = 0, degree = 0; point + 1 < extent; point++) {
         if (point == i) continue;

@@ -7,28 +7,30 @@
 
 #include "base/sizes.h"
 #include "base/winograd_matrix.h"
+#include "core/device.h"
 #include "core/plan.h"
 
 // Without a budget of the caller's, in units of roundoff: 2e-6 in f32.
 static const double DEFAULT_BUDGET = 2e-6 / 0x1p-24;
 
-static const size_t extents[] = {1, 4, 6, 8};
-enum { EXTENTS = sizeof extents / sizeof *extents, SPLITS = EXTENTS * EXTENTS };
+static const size_t extents[] = {1, 4, 5, 6, 7, 8};
+enum { EXTENTS = sizeof extents / sizeof *extents, SPLITS = EXTENTS * EXTENTS * EXTENTS };
 
 // winograd_split of a grid that is not split yet, ret->grid.
 static bool split_grid(int number, struct winograd_split *ret)
 {
-    const size_t extent[WINOGRAD_AXES] = {extents[number / EXTENTS], extents[number % EXTENTS]};
-    size_t tile[3] = {1, 1, 1};
+    const size_t extent[3] = {extents[number / EXTENTS / EXTENTS],
+                              extents[number / EXTENTS % EXTENTS], extents[number % EXTENTS]};
+    size_t tile[3];
     struct tile_grid *grid = &ret->grid;
     assert(number >= 0 && number < SPLITS);
     ret->number = number;
-    ret->frequencies = extent[0] * extent[1];
+    ret->frequencies = extent[0] * extent[1] * extent[2];
     if (ret->frequencies == 1) return false;
-    for (int a = 0; a < WINOGRAD_AXES; a++) {
-        const size_t taps = grid->axis[1 + a].taps;
+    for (int a = 0; a < 3; a++) {
+        const size_t taps = grid->axis[a].taps;
         if (taps == 1 ? extent[a] > 1 : taps >= extent[a]) return false;
-        tile[1 + a] = extent[a] + 1 - taps;
+        tile[a] = extent[a] + 1 - taps;
     }
     tile_grid_split(grid, tile);
     ret->in = grid->in * (grid->branches_out ? 1 : grid->branches);
@@ -44,29 +46,31 @@ bool winograd_split(const struct request *request, int number, struct winograd_s
 
 double winograd_error_growth(size_t extent, size_t taps)
 {
-    // Of extents 4, 6 and 8 with 2 taps or more.
+    // Of extents from 4 on with 2 taps or more.
     static const double growth[][WINOGRAD_EXTENT - 2] = {
         {0x1.4a7e9cb8a3491p+0, 0x1.4a7e9cb8a3491p+0},
+        {0x1.ace4a6cd0e538p+0, 0x1.9e8eac42cbd44p+0, 0x1.ace4a6cd0e538p+0},
         {0x1.292c74fe53fb7p+1, 0x1.17d7ec8924667p+1, 0x1.17d7ec8924667p+1, 0x1.292c74fe53fb6p+1},
+        {0x1.ae5511941349cp+1, 0x1.8e75d75316e8fp+1, 0x1.858bb19b7ac2cp+1, 0x1.8e75d75316e90p+1,
+         0x1.ae5511941349cp+1},
         {0x1.3e7ddef63c7f8p+2, 0x1.22b40f81752aap+2, 0x1.17794a6245514p+2, 0x1.17794a6245514p+2,
          0x1.22b40f81752aap+2, 0x1.3e7ddef63c7f8p+2},
     };
     assert(extent == 1 || (extent <= WINOGRAD_EXTENT && taps >= 2 && taps < extent));
-    return extent > 1 ? growth[extent / 2 - 2][taps - 2] : 1;
+    return extent > 1 ? growth[extent - 4][taps - 2] : 1;
 }
 
-// Roundings of six transforms along one axis each, then of the products' sums; 1.7 remains
+// Roundings of six or nine transforms along one axis each, then of the products' sums; 1.7 remains
 // of the former for every extent, by experiment with random tiles
 // (docs/decisions/0014-winograd.md).
 static double winograd_error(const struct request *request, const struct tile_grid *grid,
                              double terms)
 {
-    const struct tile_axis *down = &grid->axis[1];
-    const struct tile_axis *along = &grid->axis[2];
     const double segment = fmin(terms, WINOGRAD_TERMS);
-    return shape_roundoff(request->shape) * winograd_error_growth(down->extent, down->taps) *
-           winograd_error_growth(along->extent, along->taps) *
-           sqrt(1.7 + 0.09 * (segment + terms / segment));
+    double growth = 1;
+    for (int a = 0; a < 3; a++)
+        growth *= winograd_error_growth(grid->axis[a].extent, grid->axis[a].taps);
+    return shape_roundoff(request->shape) * growth * sqrt(1.7 + 0.09 * (segment + terms / segment));
 }
 
 // Error of a split; the terms of a product's sum are channels, or tiles of backward weight.
@@ -80,7 +84,25 @@ static double split_error(const struct request *request, const struct winograd_s
 
 static size_t split_transform(const struct winograd_split *split)
 {
-    return size_max(split->grid.axis[1].extent, split->grid.axis[2].extent);
+    const struct tile_axis *axis = split->grid.axis;
+    return size_max(axis[0].extent, size_max(axis[1].extent, axis[2].extent));
+}
+
+// Whether an engine tries the extents. Odd ones have no kernels in CUDA; unless they are imposed,
+// they have to save an eighth of the products of the next smaller one, since transforms and errors
+// grow.
+static bool is_tried(const struct request *request, const struct tile_grid *grid)
+{
+    for (int a = 0; a < 3; a++) {
+        const struct tile_axis *axis = &grid->axis[a];
+        const size_t even = axis->extent - 1;
+        if (even % 2 || even == 0) continue;
+        if (request->device && !request->device->host) return false;
+        if (axis->extent != request->transform &&
+            8 * axis->extent * axis->tiles > 7 * even * ceil_div(axis->count, axis->tile - 1))
+            return false;
+    }
+    return true;
 }
 
 double winograd_budget(const struct request *request)
@@ -98,7 +120,7 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
     const bool made = tile_grid_make(request->shape, request->direction, &split.grid);
     for (int number = 0; number < SPLITS && made; number++) {
         struct estimate now = {0};
-        if (!split_grid(number, &split)) continue;
+        if (!split_grid(number, &split) || !is_tried(request, &split.grid)) continue;
         now.transform = split_transform(&split);
         if (request->transform && now.transform != request->transform) continue;
         if (now.transform > request_max_transform(request)) continue;
@@ -114,9 +136,13 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         best = split;
     }
     if (ret->applicable) {
-        const struct tile_axis *down = &best.grid.axis[1], *along = &best.grid.axis[2];
-        snprintf(ret->summary, sizeof ret->summary, "F(%zux%zu,%zux%zu)", down->tile, along->tile,
-                 down->taps, along->taps);
+        const struct tile_axis *axis = best.grid.axis;
+        if (axis[0].extent > 1)
+            snprintf(ret->summary, sizeof ret->summary, "F(%zux%zux%zu,%zux%zux%zu)", axis[0].tile,
+                     axis[1].tile, axis[2].tile, axis[0].taps, axis[1].taps, axis[2].taps);
+        else
+            snprintf(ret->summary, sizeof ret->summary, "F(%zux%zu,%zux%zu)", axis[1].tile,
+                     axis[2].tile, axis[1].taps, axis[2].taps);
     } else if (least_error < INFINITY)
         estimate_refuse(ret, "error %.1e is beyond the budget of %.1e", least_error, budget);
     else if (request->transform)

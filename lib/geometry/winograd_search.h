@@ -7,13 +7,13 @@
 #include "tile_grid.h"
 
 enum {
-    WINOGRAD_AXES = 2,    // the grid's last two axes
+    WINOGRAD_AXES = 2,    // the grid's last two axes; on the CPU the first one is the third
     WINOGRAD_TERMS = 256, // summed in registers before a sum is rounded
 };
 
-// A layer split into tiles of one pair of extents; an axis of extent 1 is not transformed.
+// A layer split into tiles of one extent for each axis; an axis of extent 1 is not transformed.
 struct winograd_split {
-    int number; // of the pair of extents
+    int number; // of the extents
     struct tile_grid grid;
     size_t frequencies;
     size_t in, out; // channels of a group, branches included

@@ -368,9 +368,9 @@ struct winograd_rows {
 };
 
 // y[r*y_row_stride + i*y_stride + p] = sum over k of M[i][k] * x[r*x_row_stride + offset[k] + p], p
-// < n, with M of winograd_matrix.h for `extent` = 4, 6 or 8: winograd_input: B' (extent rows and
+// < n, with M of winograd_matrix.h for `extent` = 4 to 8: winograd_input: B' (extent rows and
 // columns); winograd_output: A' (`count` rows); winograd_taps: G (`count` columns). count is 2 to
-// extent-1 and not used for input. Each kernel has its own order of additions. Tolerance: 4 u
+// extent-1, for input 0. Each kernel has its own order of additions. Tolerance: 4 u
 // sqrt(extent) of the sum of magnitudes. y does not overlap x.
 typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count,
                          const struct winograd_rows *rows);

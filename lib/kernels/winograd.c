@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Winograd's transforms along one axis of tiles, vectors over the tiles. Points come in pairs +-p
 // (winograd_matrix.h), whose rows have equal even parts and opposite odd parts: each part is
-// computed once. Extents and counts are constants in every instance, so that entries 0 and 1 cost
-// nothing. Rows of samples are split into tiles and back.
+// computed once. Even extents have the point 0 before them. Extents and counts are constants in
+// every instance, so that entries 0 and 1 cost nothing. Rows of samples are split into tiles and
+// back.
 #include "base/winograd_matrix.h"
 #include "vector.h"
 
-enum { PAIRS = WINOGRAD_EXTENT / 2 - 1 };
+enum { PAIRS = (WINOGRAD_EXTENT - 1) / 2 };
 
 // Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its
 // degree in x^2.
@@ -15,7 +16,7 @@ INLINE size_t winograd_product_of_pairs(size_t extent, size_t skipped, double re
     size_t degree = 0;
     ret[0] = 1;
     UNROLL
-    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+    for (size_t pair = 0; pair < (extent - 1) / 2; pair++) {
         const double square = winograd_pair(extent, pair) * winograd_pair(extent, pair);
         if (pair == skipped) continue;
         ret[degree + 1] = ret[degree];
@@ -47,34 +48,37 @@ INLINE vec winograd_even_polynomial(const vec *x, size_t from, const double *c, 
 INLINE void winograd_input_tile(vec *y, const vec *x, size_t extent)
 {
     double c[PAIRS + 1];
+    const size_t zero = 1 - extent % 2; // points
     size_t degree = winograd_product_of_pairs(extent, extent, c);
-    y[0] = winograd_even_polynomial(x, 0, c, degree);
-    y[extent - 1] = winograd_even_polynomial(x, 1, c, degree);
+    if (zero) y[0] = winograd_even_polynomial(x, 0, c, degree);
+    y[extent - 1] = winograd_even_polynomial(x, zero, c, degree);
     UNROLL
-    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+    for (size_t pair = 0; pair < (extent - 1) / 2; pair++) {
         const vec p = vec_broadcast((REAL)winograd_pair(extent, pair));
         degree = winograd_product_of_pairs(extent, pair, c);
-        const vec even = winograd_even_polynomial(x, 2, c, degree),
-                  odd = winograd_even_polynomial(x, 1, c, degree);
-        y[1 + 2 * pair] = vec_multiply_add(p, odd, even);
-        y[2 + 2 * pair] = vec_multiply_add(-p, odd, even);
+        const vec even = winograd_even_polynomial(x, zero + 1, c, degree),
+                  odd = winograd_even_polynomial(x, zero, c, degree);
+        y[zero + 2 * pair] = vec_multiply_add(p, odd, even);
+        y[zero + 2 * pair + 1] = vec_multiply_add(-p, odd, even);
     }
 }
 
 INLINE void winograd_output_tile(vec *y, const vec *x, size_t extent, size_t count)
 {
+    const size_t zero = 1 - extent % 2; // points
     vec even[PAIRS], odd[PAIRS];
     UNROLL
-    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
-        even[pair] = x[1 + 2 * pair] + x[2 + 2 * pair];
-        odd[pair] = x[1 + 2 * pair] - x[2 + 2 * pair];
+    for (size_t pair = 0; pair < (extent - 1) / 2; pair++) {
+        even[pair] = x[zero + 2 * pair] + x[zero + 2 * pair + 1];
+        odd[pair] = x[zero + 2 * pair] - x[zero + 2 * pair + 1];
     }
     UNROLL
     for (size_t k = 0; k < count; k++) {
+        const bool alone = (k > 0 || !zero) && k + 1 < count; // no sum but of pairs
         vec sum = k == 0 ? x[0] : x[extent - 1];
         UNROLL
-        for (size_t pair = 0; pair < extent / 2 - 1; pair++)
-            sum = winograd_add_scaled(sum, k > 0 && k + 1 < count && pair == 0,
+        for (size_t pair = 0; pair < (extent - 1) / 2; pair++)
+            sum = winograd_add_scaled(sum, alone && pair == 0,
                                       winograd_power(winograd_pair(extent, pair), k),
                                       k % 2 ? odd[pair] : even[pair]);
         y[k] = sum;
@@ -84,23 +88,25 @@ INLINE void winograd_output_tile(vec *y, const vec *x, size_t extent, size_t cou
 INLINE void winograd_taps_tile(vec *y, const vec *x, size_t extent, size_t count)
 {
     double c[PAIRS + 1];
+    const size_t zero = 1 - extent % 2; // points
     winograd_product_of_pairs(extent, extent, c);
-    y[0] = vec_broadcast((REAL)(1 / c[0])) * x[0];
+    if (zero) y[0] = vec_broadcast((REAL)(1 / c[0])) * x[0];
     y[extent - 1] = x[count - 1];
     UNROLL
-    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+    for (size_t pair = 0; pair < (extent - 1) / 2; pair++) {
         const double p = winograd_pair(extent, pair);
         const size_t degree = winograd_product_of_pairs(extent, pair, c);
         double divisor = 0;
         UNROLL
-        for (size_t k = 0; k <= degree; k++) divisor += c[k] * winograd_power(p, 2 * k + 2) * 2;
+        for (size_t k = 0; k <= degree; k++)
+            divisor += c[k] * winograd_power(p, 2 * k + 1 + zero) * 2;
         vec part[2];
         UNROLL
         for (size_t k = 0; k < count; k++)
             part[k % 2] =
                 winograd_add_scaled(part[k % 2], k < 2, winograd_power(p, k) / divisor, x[k]);
-        y[1 + 2 * pair] = part[0] + part[1];
-        y[2 + 2 * pair] = part[0] - part[1];
+        y[zero + 2 * pair] = part[0] + part[1];
+        y[zero + 2 * pair + 1] = zero ? part[0] - part[1] : part[1] - part[0];
     }
 }
 
@@ -151,15 +157,6 @@ INLINE void winograd_of_rows(enum matrix matrix, REAL *y, const REAL *x, size_t 
             for (size_t k = 0; k < to; k++) vec_store(y + k * rows.y_stride + i, out[k]);
         }
     }
-}
-
-void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
-                            const struct winograd_rows *rows)
-{
-    (void)count;
-    if (extent == 4) winograd_of_rows(INPUT, y, x, 4, 0, rows);
-    else if (extent == 6) winograd_of_rows(INPUT, y, x, 6, 0, rows);
-    else winograd_of_rows(INPUT, y, x, 8, 0, rows);
 }
 
 // Samples of a row, of which first .. last-1 exist; `whole`, a constant: all that are read do.
@@ -308,9 +305,13 @@ INLINE void winograd_of_stores(enum matrix matrix, REAL *y, const REAL *x, size_
 // A function for each extent and count, which are constants in it, and one that calls them.
 // clang-format off
 #define CASES(DO, ...) \
-    DO(4, 2, __VA_ARGS__) DO(4, 3, __VA_ARGS__) DO(6, 2, __VA_ARGS__) DO(6, 3, __VA_ARGS__) \
-    DO(6, 4, __VA_ARGS__) DO(6, 5, __VA_ARGS__) DO(8, 2, __VA_ARGS__) DO(8, 3, __VA_ARGS__) \
+    DO(4, 2, __VA_ARGS__) DO(4, 3, __VA_ARGS__) DO(5, 2, __VA_ARGS__) DO(5, 3, __VA_ARGS__) \
+    DO(5, 4, __VA_ARGS__) DO(6, 2, __VA_ARGS__) DO(6, 3, __VA_ARGS__) DO(6, 4, __VA_ARGS__) \
+    DO(6, 5, __VA_ARGS__) DO(7, 2, __VA_ARGS__) DO(7, 3, __VA_ARGS__) DO(7, 4, __VA_ARGS__) \
+    DO(7, 5, __VA_ARGS__) DO(7, 6, __VA_ARGS__) DO(8, 2, __VA_ARGS__) DO(8, 3, __VA_ARGS__) \
     DO(8, 4, __VA_ARGS__) DO(8, 5, __VA_ARGS__) DO(8, 6, __VA_ARGS__) DO(8, 7, __VA_ARGS__)
+#define INPUT_CASES(DO, ...) DO(4, 0, __VA_ARGS__) DO(5, 0, __VA_ARGS__) \
+    DO(6, 0, __VA_ARGS__) DO(7, 0, __VA_ARGS__) DO(8, 0, __VA_ARGS__)
 #define CASES_AND_1(DO, ...) DO(1, 1, __VA_ARGS__) CASES(DO, __VA_ARGS__)
 #define CASE_OF(extent, count) ((extent) * WINOGRAD_EXTENT + (count))
 #define CASE(extent, count, name, kind, matrix) \
@@ -323,6 +324,7 @@ INLINE void winograd_of_stores(enum matrix matrix, REAL *y, const REAL *x, size_
     void KERNEL(name)(void *y, const void *x, size_t extent, size_t count, const struct winograd_##kind *kind) \
     { switch (CASE_OF(extent, count)) { cases(CASE, name, kind, matrix) } }
 
+TRANSFORM(INPUT_CASES, winograd_input, rows, INPUT)
 TRANSFORM(CASES, winograd_output, rows, OUTPUT)
 TRANSFORM(CASES, winograd_taps, rows, TAPS)
 TRANSFORM(CASES_AND_1, winograd_input_lines, lines, INPUT)

@@ -5,9 +5,9 @@
 #include "base/winograd_matrix.h"
 #include "support/kernel_check.h"
 
-enum { N_EDGES_OF_TILES = 3, ROWS = 3, BLOCKS = 3, MAX_TILES = 16 * BLOCKS };
+enum { N_EDGES_OF_TILES = 5, ROWS = 3, BLOCKS = 3, MAX_TILES = 16 * BLOCKS };
 
-static const size_t edges[N_EDGES_OF_TILES] = {4, 6, 8};
+static const size_t edges[N_EDGES_OF_TILES] = {4, 5, 6, 7, 8};
 
 // Elements of ROWS rows of tiles at offsets of their own.
 struct tiles {
@@ -180,7 +180,7 @@ static void transformed_lines(void **state)
     struct random random = random_start("lines");
     for (int taps = 0; taps < 2; taps++) {
         lines_case(s, &random, taps, 1, 1);
-        for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent += 2)
+        for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent++)
             for (size_t count = 2; count < extent; count++)
                 for (int repeat = 0; repeat < 8; repeat++)
                     lines_case(s, &random, taps, extent, count);
@@ -261,7 +261,7 @@ static void stored_tiles(void **state)
     struct random random = random_start("stores");
     for (int repeat = 0; repeat < 16; repeat++) {
         store_case(s, &random, 1, 1);
-        for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent += 2)
+        for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent++)
             for (size_t count = 2; count < extent; count++) store_case(s, &random, extent, count);
     }
 }

@@ -14,9 +14,9 @@
 
 extern const struct engine engine_winograd;
 
-enum { N_EDGES_OF_TILES = 3 };
+enum { N_EDGES_OF_TILES = 5 };
 
-static const size_t edges[N_EDGES_OF_TILES] = {4, 6, 8};
+static const size_t edges[N_EDGES_OF_TILES] = {4, 5, 6, 7, 8}; // of devices: those that are even
 
 // The engine under test, and its device; NULL: the CPU.
 static const struct engine *subject_engine = &engine_winograd;
@@ -113,6 +113,18 @@ static const struct named_problem problems[] = {
     // splits, groups in iterations.
     {"together", {SIZE(70, 66), CHANNELS(264, 2), GROUPS(2), SAME(3)}},
     {"together-in-pieces", {SIZE(70, 34), CHANNELS(1, 260), SAME(3)}},
+    // Three axes, planes as tiles of their own and not.
+    {"cube", {SIZE(7, 9, 11), BATCH(2), CHANNELS(5, 6), KERNEL(3, 3, 3), PAD(1, 1, 1), RELU}},
+    {"cube-of-groups", {SIZE(5, 12, 13), CHANNELS(36, 42), GROUPS(2), KERNEL(3, 3, 3), CORRELATE}},
+    {"cube-strided", {SIZE(9, 11, 8), CHANNELS(3, 4), KERNEL(3, 4, 3), STRIDE(2, 2, 1), RELU}},
+    {"cube-dilated", {SIZE(13, 9, 12), CHANNELS(3, 4), KERNEL(3, 2, 3), DILATION(3, 1, 2)}},
+    {"cube-smaller-than-tile", {SIZE(1, 2, 1), CHANNELS(3, 2), KERNEL(3, 3, 3), PAD(1, 1, 1)}},
+    {"cube-cropped", {SIZE(9, 9, 9), KERNEL(2, 3, 2), PAD_BEGIN(-3, 2, 1), PAD_END(4, -2, 0)}},
+    {"planes", {SIZE(4, 9, 10), BATCH(3), CHANNELS(4, 5), KERNEL(1, 3, 3), PAD(1, 1, 1)}},
+    {"planes-strided", {SIZE(9, 9, 6), CHANNELS(4, 5), KERNEL(1, 3, 3), STRIDE(3, 1, 1), RELU}},
+    {"through-planes", {SIZE(12, 3, 7), BATCH(2), CHANNELS(4, 5), KERNEL(3, 1, 1), RELU}},
+    {"through-columns", {SIZE(12, 3, 17), CHANNELS(4, 5), KERNEL(3, 1, 3), PAD(1, 0, 1)}},
+    {"cube-of-many", {SIZE(2, 6, 7), CHANNELS(270, 20), KERNEL(3, 3, 3), PAD(1, 1, 1)}},
     {"groups-in-turns", {SIZE(64, 64), CHANNELS(24, 24), GROUPS(24), SAME(3)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
@@ -224,7 +236,8 @@ static double winograd_gate(const struct layer_case *c, const struct prediction 
 {
     const double sums = gate_direct(c->type, plan->products + 1);
     const double products = takes_one_term(plan) ? 4 * ONE_TERM : 0;
-    return gate_for_outputs(hypot(sums, products), plan->n) * winograd_growth(c->edge);
+    return gate_for_outputs(hypot(sums, products), plan->n) *
+           winograd_growth(c->edge, c->named->problem.rank);
 }
 
 static void against_oracle(void **state)
@@ -246,6 +259,47 @@ static void against_oracle(void **state)
     }
 }
 
+// Random volumes of both orders of channels, with any stride, dilation, padding and groups, in
+// tiles of any edge.
+static void random_volumes(void **state)
+{
+    (void)state;
+    struct random random = random_start("volumes");
+    int served = 0;
+    for (int i = 0; i < 150; i++) {
+        struct partita_problem p = {.rank = 3,
+                                    .op = (enum partita_op)random_below(&random, 2),
+                                    .batch = 1 + random_below(&random, 3),
+                                    .groups = 1 + random_below(&random, 2),
+                                    .channels_last = random_below(&random, 2)};
+        p.in_channels = p.groups * (1 + random_below(&random, 20));
+        p.out_channels = p.groups * (1 + random_below(&random, 20));
+        for (int a = 0; a < 3; a++) {
+            p.kernel[a] = 1 + random_below(&random, 4);
+            p.stride[a] = random_below(&random, 3) ? 1 : 1 + random_below(&random, 3);
+            p.dilation[a] = random_below(&random, 3) ? 1 : 1 + random_below(&random, 3);
+            p.size[a] = (p.kernel[a] - 1) * p.dilation[a] + 1 + random_below(&random, 7);
+            p.pad_begin[a] = (ptrdiff_t)random_below(&random, 4) - 1;
+            p.pad_end[a] = (ptrdiff_t)random_below(&random, 4) - (p.pad_begin[a] < 0 ? 0 : 1);
+            if (p.pad_begin[a] + p.pad_end[a] < 0) p.pad_begin[a] = p.pad_end[a] = 0;
+        }
+        p.signal = p.taps = random_below(&random, 2) ? PARTITA_F64 : PARTITA_F32;
+        const struct named_problem named = {"volume", p};
+        const struct layer_case c = {&named, p.signal, edges[random_below(&random, 5)]};
+        for (int d = 1; d <= 4; d *= 2) {
+            struct prediction plan;
+            const double error =
+                try_direction(&p, (enum partita_direction)d, c.edge, &random, &plan);
+            if (error < 0) continue;
+            const double gate = winograd_gate(&c, &plan);
+            if (error > gate)
+                fail_msg("volume %d, direction %d: error %.3g above %.3g", i, d, error, gate);
+            served++;
+        }
+    }
+    assert_true(served > 200);
+}
+
 // As in table 4 of Lavin and Gray, the error of F(2,3) is at most that of direct sums, that of
 // F(4,3) less than ten times as large, that of F(6,3) larger. Predictions hold within a factor of
 // two. With products in one term it is their error that grows, beside which that of direct sums in
@@ -260,13 +314,15 @@ static void order_of_errors(void **state)
         struct random random = random_start("order");
         struct prediction plan;
         error[e] = try_direction(&p, PARTITA_FORWARD, edges[e], &random, &plan);
+        if (error[e] < 0 && subject_device && edges[e] % 2) continue;
         if (!(error[e] < 2 * plan.error && error[e] > plan.error / 2))
             fail_msg("edge %zu: error %.3g, predicted %.3g", edges[e], error[e], plan.error);
-        if (takes_one_term(&plan)) direct = 2 * ONE_TERM * winograd_growth(edges[0]);
+        if (takes_one_term(&plan)) direct = 2 * ONE_TERM * winograd_growth(edges[0], 2);
     }
     assert_true(error[0] < direct);
-    assert_true(error[1] > error[0] && error[1] < 10 * direct);
-    assert_true(error[2] > error[1]);
+    assert_true(error[2] > error[0] && error[2] < 10 * direct);
+    assert_true(error[4] > error[2]);
+    assert_true(subject_device || error[1] > error[0]); // of 7 there are rectangles with 4
 }
 
 static struct partita_options subject_options(double error_budget, struct log_lines *lines)
@@ -284,7 +340,7 @@ static void budget(void **state)
 {
     (void)state;
     const struct partita_problem p = {SIZE(48, 48), CORRELATE, CHANNELS(64, 64), SAME(3)};
-    const double budgets[] = {0, 1e-3, 1.1e-6, 4e-7};
+    const double budgets[] = {0, 1e-3, 1.1e-6, 3e-7};
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
         struct partita_plan *plan;
         char text[4096];
@@ -293,7 +349,7 @@ static void budget(void **state)
         assert_true(plan->choice.error <= (budgets[i] > 0 ? budgets[i] : 2e-6));
         partita_plan_explain(plan, text, sizeof text);
         assert_non_null(strstr(text, plan->choice.summary));
-        if (budgets[i] == 4e-7)
+        if (budgets[i] == 3e-7)
             assert_string_equal(plan->choice.summary, "F(2x2,3x3)"); // others have larger errors
         partita_plan_destroy(plan);
     }
@@ -333,7 +389,7 @@ static bool find_subject(void)
 int main(void)
 {
     static struct layer_case cases[2][N_EDGES_OF_TILES][N_PROBLEMS];
-    static struct CMUnitTest tests[2 * N_EDGES_OF_TILES * N_PROBLEMS + 3];
+    static struct CMUnitTest tests[2 * N_EDGES_OF_TILES * N_PROBLEMS + 4];
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     if (!find_subject()) return 1;
@@ -342,12 +398,14 @@ int main(void)
     for (int f64 = 0; f64 < (layer_is_brief() ? 1 : 2); f64++)
         for (int e = 0; e < N_EDGES_OF_TILES; e++)
             for (size_t i = 0; i < N_PROBLEMS; i++) {
+                if (subject_device && (edges[e] % 2 || problems[i].problem.rank > 2)) continue;
                 struct layer_case *c = &cases[f64][e][i];
                 *c = (struct layer_case){&problems[i], f64 ? PARTITA_F64 : PARTITA_F32, edges[e]};
                 tests[n++] =
                     named_test(against_oracle, c, "%s: tiles of %zu/%s-%s", subject_engine->name,
                                edges[e], problems[i].name, partita_type_name(c->type));
             }
+    if (!subject_device) tests[n++] = named_test(random_volumes, NULL, "random-volumes");
     tests[n++] = named_test(order_of_errors, NULL, "%s: order-of-errors", subject_engine->name);
     tests[n++] = named_test(budget, NULL, "%s: budget", subject_engine->name);
     const int failures = run_test_list(tests, n);

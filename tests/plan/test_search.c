@@ -115,9 +115,14 @@ static size_t next_tile(size_t n)
     return tile_tables_next_size(n, true);
 }
 
-// cpu/winograd finds the cheapest size. cpu/tiles searches the sizes that are cheapest with batches
-// of one size: it finds one within its margin of the least where rates differ from the built-in
-// ones as those of machines do.
+static size_t next_even(size_t n)
+{
+    return n <= 4 ? 4 : n + n % 2;
+}
+
+// cpu/winograd finds the cheapest even size, or an odd one that is cheaper. cpu/tiles searches the
+// sizes that are cheapest with batches of one size: it finds one within its margin of the least
+// where rates differ from the built-in ones as those of machines do.
 static void tile_searches_find_cheap_sizes(void **state)
 {
     (void)state;
@@ -126,8 +131,10 @@ static void tile_searches_find_cheap_sizes(void **state)
         const char *engine;
         double spread, margin;
         bool limits; // of the workspace
-    } rows[] = {
-        {"cpu/winograd", 5, 1, false}, {"cpu/tiles", 0.7, 1.15, false}, {"cpu/tiles", 0, 1, true}};
+        next_size_fn *next;
+    } rows[] = {{"cpu/winograd", 5, 1, false, next_even},
+                {"cpu/tiles", 0.7, 1.15, false, next_tile},
+                {"cpu/tiles", 0, 1, true, next_tile}};
     // No output reads a sample of x, so that there is no tile of gx.
     static const struct partita_problem unread = {LENGTH(3), KERNEL(1),    CHANNELS(8, 8),
                                                   STRIDE(5), PAD_BEGIN(2), PAD_END(1)};
@@ -155,14 +162,15 @@ static void tile_searches_find_cheap_sizes(void **state)
             request.filter_uses = random_uses(&random);
             if (rows[e].limits) request.workspace_limit = random_size(&random, 20);
             engine->estimate(&request, &found);
-            const double least = cheapest_size(engine, request, next_tile, 128);
-            assert_true(found.applicable == (least < INFINITY));
-            if (!found.applicable) continue;
+            const double least = cheapest_size(engine, request, rows[e].next, 128);
+            assert_true(found.applicable == (least < INFINITY) || e == 0);
+            if (least == INFINITY) continue;
+            assert_true(found.applicable);
             const double cost = request_cost(&request, &found);
             if (cost > rows[e].margin * least)
                 fail_msg("%s, problem %d: costs %g, the least is %g", rows[e].engine, i, cost,
                          least);
-            found_cheapest += cost == least;
+            found_cheapest += cost <= least;
             searched++;
         }
     }
@@ -215,7 +223,7 @@ static void signal_searches_find_cheap_sizes(void **state)
 static void growth_is_that_of_the_matrices(void **state)
 {
     (void)state;
-    for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent += 2)
+    for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent++)
         for (size_t taps = 2; taps < extent; taps++) {
             const size_t tile = extent + 1 - taps;
             double sum = 0;

@@ -213,7 +213,7 @@ static void layer_check_array(struct layer *layer, enum layer_array array,
         gate = fmax(gate, gate_transform(layer->problem.signal, layer->transform));
     gate = gate_for_outputs(gate, n);
     if (plan && engine_has_algorithm(plan->engine->name, "winograd"))
-        gate *= winograd_growth(plan->choice.transform);
+        gate *= winograd_growth(plan->choice.transform, layer->problem.rank);
     if (half_is(layer->problem.signal)) gate += half_roundoff(layer->problem.signal);
     static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
     if (!(error <= gate * gate * norm))

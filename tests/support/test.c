@@ -103,10 +103,10 @@ static double roundoff(enum partita_type type)
     return type_is_f64(type) ? 0x1p-53 : 0x1p-24;
 }
 
-double winograd_growth(size_t edge)
+double winograd_growth(size_t edge, int rank)
 {
-    const double axis = edge == 4 ? 1.29 : edge == 6 ? 2.32 : 4.98;
-    return axis * axis;
+    static const double of_axis[] = {1.29, 1.68, 2.32, 3.36, 4.98}; // of edges 4 to 8
+    return pow(of_axis[edge < 4 ? 4 : edge - 4], rank < 3 ? 2 : 3);
 }
 
 double gate_direct(enum partita_type type, size_t products)

@@ -78,9 +78,9 @@ void guarded_free(void *memory);
 //
 // Winograd: the sums that make a result are larger than it, and rounding errors grow with them:
 // along an axis by sqrt(mean over outputs k of sum_i A'_ki^2 |B'_i|^2 |G_i|^2 / taps) for random
-// inputs and taps. winograd_growth is the square of that, for both axes, of the worst transform of
-// an edge: the multiple of gate_direct to allow.
-double winograd_growth(size_t edge);
+// inputs and taps. winograd_growth is that of the worst transform of an edge along 2 or, of rank 3,
+// 3 axes: the multiple of gate_direct to allow.
+double winograd_growth(size_t edge, int rank);
 double gate_direct(enum partita_type type, size_t products);
 double gate_transform(enum partita_type type, size_t transform);
 

@@ -52,7 +52,9 @@ static bool suits_map_lanes(const struct winograd *p)
     const struct tile_axis *axis[] = {winograd_axis(p, 0), winograd_axis(p, 1)};
     const struct winograd_batch *batch = &p->batch;
     const size_t tiles = axis[0]->tiles * axis[1]->tiles;
+    const struct tile_axis *depth = winograd_axis(p, WINOGRAD_DEPTH);
     if (!MODE_IS_ON("winograd:map-lanes") || p->grid.images > 1 || p->grid.branches > 1 ||
+        depth->extent * depth->in.size * depth->out.size > 1 ||
         winograd_map_samples(p) > WINOGRAD.max_map)
         return false;
     for (int a = 0; a < 2; a++)
@@ -138,13 +140,15 @@ static size_t plane_scalars(const struct winograd *p, size_t channels, size_t po
 static size_t window_scalars(const struct winograd *p, bool outputs)
 {
     const size_t lanes = winograd_lanes(p), position = p->strides[outputs].position;
-    const struct tile_axis *along = winograd_axis(p, 1);
+    const struct tile_axis *along = winograd_axis(p, 1), *depth = winograd_axis(p, WINOGRAD_DEPTH);
+    const size_t results = depth->extent > 1 ? depth->extent : 0;
     if (p->map_lanes) return winograd_map_pitch(p) * (position > 1 ? lanes : 1);
-    if (tile_side(along, outputs)->step * position == 1 && !p->half) return 0;
+    if (tile_side(along, outputs)->step * position == 1 && !p->half && !results) return 0;
     const struct winograd_window window = winograd_window(p, &p->batch, outputs);
     // The last tiles of a window are read in whole vectors.
-    return size_add(size_mul(p->batch.maps * (position > 1 ? lanes : 1), window.channel),
-                    lanes * along->tile + along->extent);
+    const size_t planes = outputs ? depth->tile : depth->extent;
+    const size_t windows = p->batch.maps * planes * (position > 1 ? lanes : 1) + results;
+    return size_add(size_mul(windows, window.channel), lanes * along->tile + along->extent);
 }
 
 // Distances and memory that follow from batch, chunk and split.
@@ -177,7 +181,7 @@ static void measure(struct winograd *p)
                                     winograd_map_extent(along, along->extent) * lanes
                               : along->extent * down->tile * (rows * cols + lanes) + lanes;
     p->windows = size_max(window_scalars(p, false), window_scalars(p, true));
-    p->stage = p->frequencies * winograd_vectors(p, p->batch.rows * cols);
+    p->stage = down->extent * along->extent * winograd_vectors(p, p->batch.rows * cols);
     p->filter_plane = winograd_vectors(p, size_add(size_mul(p->in, out), lanes));
     struct arena worker = {0}, common = {0};
     winograd_scratch(p, &worker, &common);
@@ -322,6 +326,7 @@ void winograd_layout(const struct request *request, const struct winograd_split 
                      struct winograd *ret)
 {
     const struct shape *shape = request->shape;
+    const struct tile_axis *depth = &split->grid.axis[0];
     const bool data = request->direction == PARTITA_BACKWARD_DATA;
     *ret = (struct winograd){.grid = split->grid,
                              .weight = request->direction == PARTITA_BACKWARD_WEIGHT,
@@ -329,14 +334,15 @@ void winograd_layout(const struct request *request, const struct winograd_split 
                              .in = split->in,
                              .out = split->out,
                              .frequencies = split->frequencies,
-                             .maps = size_mul(split->grid.images, split->grid.batch),
+                             .maps = size_mul(split->grid.images * depth->tiles, split->grid.batch),
                              .k_splits = 1,
                              .half = shape->half,
                              .oc_block = CONV_CHANNELS};
     const struct work *rates = &request->model->costs[shape->f64].work;
     const double vectors = 2 * rates->row / rates->fma / (double)winograd_lanes(ret);
     const double pairs = (double)split->in * (double)split->out * (double)split->frequencies;
-    const size_t rows = winograd_axis(ret, 0)->tile; // of samples in a row of tiles
+    const size_t rows = winograd_axis(ret, 0)->tile * depth->extent; // of samples in a row of tiles
+    ret->grid.tiles /= depth->tiles;                                 // of a map
     ret->row_price = vectors * (double)rows * (double)(split->in + split->out) / pairs;
     if (ret->weight) choose_weight_layout(ret, request);
     else choose_layout(ret, request);

@@ -29,26 +29,27 @@ char *winograd_samples(const struct winograd_task *task, bool outputs, size_t ma
     const struct tile_grid *grid = &task->p->grid;
     const struct sample_strides *strides = &task->p->strides[outputs];
     const size_t channels = outputs ? grid->out : grid->in; // without branches
-    const size_t at = map / grid->images * strides->item +
+    const size_t at = map / (grid->axis[0].tiles * grid->images) * strides->item +
                       (task->group * channels + channel % channels) * strides->channel;
     return (outputs ? task->call->y : (char *)task->call->x) +
            at * task->call->plan->shape.sample_bytes;
 }
 
-// One channel of one map and branch, of the array of inputs or of outputs, and its window, of which
-// rows and samples of a row exist in `within`.
+// A plane of one channel of one map and branch, of the array of inputs or of outputs, and its
+// window, of which rows and samples of a row exist in `within`.
 struct plane {
     struct winograd_window window;
-    struct tile_range within[WINOGRAD_AXES];
-    size_t step[WINOGRAD_AXES]; // samples from one row to the next, and from one sample of it
-    bool in_place;              // rows of the array are used, not of the window
-    char *samples;              // the first that exists
-    char *rows;                 // of the window; NULL: not used
-    ptrdiff_t ahead;            // scalars to the next channel; 0: it is another branch's
+    struct tile_range within[WINOGRAD_ALL_AXES];
+    size_t step[WINOGRAD_ALL_AXES]; // samples from one row to the next, and from one sample of it
+    bool in_place;                  // rows of the array are used, not of the window
+    char *samples;                  // the first that exists
+    char *rows;                     // of the window; NULL: not used
+    ptrdiff_t ahead;                // scalars to the next channel; 0: it is another branch's
 };
 
+// Plane d of those that a tile reads or writes.
 static struct plane find_plane(const struct winograd_task *task, bool outputs, size_t map,
-                               size_t channel)
+                               size_t channel, size_t d)
 {
     const struct winograd *p = task->p;
     const struct tile_grid *grid = &p->grid;
@@ -58,24 +59,27 @@ static struct plane find_plane(const struct winograd_task *task, bool outputs, s
     struct plane plane = {.samples = winograd_samples(task, outputs, map, channel),
                           .ahead = next < channels ? (ptrdiff_t)p->strides[outputs].channel : 0,
                           .window = winograd_window(p, &task->index.batch, outputs)};
-    const size_t n[] = {plane.window.rows, plane.window.width};
-    const size_t pitch[] = {tile_side(winograd_axis(p, 1), outputs)->size * position, position};
+    const size_t n[] = {plane.window.rows, plane.window.width, 1};
+    const size_t row = tile_side(winograd_axis(p, 1), outputs)->size * position;
+    const size_t pitch[] = {row, position, tile_side(winograd_axis(p, 0), outputs)->size * row};
+    const size_t tile[] = {task->index.at[0], task->index.at[1], map % grid->axis[0].tiles};
     size_t image[3], branch[3];
-    tile_grid_image(grid, map % grid->images, image);
+    tile_grid_image(grid, map / grid->axis[0].tiles % grid->images, image);
     tile_grid_branch(grid, channel / channels, branch);
-    for (int a = 0; a < WINOGRAD_AXES; a++) {
+    for (int a = 0; a < WINOGRAD_ALL_AXES; a++) {
         const struct tile_axis *axis = winograd_axis(p, a);
         const struct tile_side *side = tile_side(axis, outputs);
-        const ptrdiff_t first = tile_position(axis, outputs, task->index.at[a]);
-        const struct tile_range in = tile_within(side, image[1 + a], branch[1 + a], first, n[a]);
-        const ptrdiff_t sample =
-            tile_sample(side, image[1 + a], branch[1 + a], first + (ptrdiff_t)in.begin);
+        const size_t i = image[axis - grid->axis], j = branch[axis - grid->axis];
+        const ptrdiff_t first =
+            tile_position(axis, outputs, tile[a]) + (ptrdiff_t)(a == WINOGRAD_DEPTH ? d : 0);
+        const struct tile_range in = tile_within(side, i, j, first, n[a]);
+        const ptrdiff_t sample = tile_sample(side, i, j, first + (ptrdiff_t)in.begin);
         plane.within[a] = in;
         plane.step[a] = side->step * pitch[a];
         if (in.begin < in.end) plane.samples += (size_t)sample * pitch[a] * bytes;
         else plane.within[0] = (struct tile_range){0, 0};
     }
-    plane.in_place = plane.step[1] == 1 && !shape->half;
+    plane.in_place = plane.step[1] == 1 && !shape->half && grid->axis[0].extent == 1;
     return plane;
 }
 
@@ -181,7 +185,6 @@ static void load_plane(const struct winograd_task *task, bool outputs, const str
     assert(!down || extent[1] * lines.y_stride <= p->samples);
     const char *x = plane_lines(plane, &lines);
     along(down ? task->scratch.samples : y, x, extent[1], winograd_axis(p, 1)->tile, &lines);
-    raise_plane_peak(task, plane);
     if (!down) return;
     for (size_t i = 0; i < transform->from[0]; i++)
         offset[i] = i % tile * residue + i / tile * cols;
@@ -204,19 +207,34 @@ void winograd_load_planes(const struct winograd_task *task, bool outputs, size_t
     const size_t bytes = p->grid.scalar_bytes;
     struct winograd_transform transform =
         winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
+    const size_t planes = transform.from[WINOGRAD_DEPTH];
+    const size_t elements = p->frequencies / transform.to[WINOGRAD_DEPTH];
+    const size_t results = planes > 1 ? transform.to[WINOGRAD_DEPTH] : 0; // windows before all
     winograd_transform_strides(&transform, winograd_vectors(p, tiles), 0, frequency);
     for (size_t c = 0, count; c < n; c += count) {
         count = winograd_together(task, outputs, first + c, first + n);
-        for (size_t i = 0; i < maps * count; i++) {
+        for (size_t i = 0; i < maps * count * planes; i++) {
             // Windows are filled map by map, and read channel by channel.
-            struct plane plane = find_plane(task, outputs, map + i % maps, first + c + i / maps);
+            const size_t d = i % planes, m = i / planes % maps, k = i / planes / maps;
+            struct plane plane = find_plane(task, outputs, map + m, first + c + k, d);
             const bool rows = plane.in_place;
-            const size_t at = (c + i / maps) * p->positions + i % maps * tiles;
-            const size_t window = plane.window.channel * bytes;
-            if (!rows) plane.rows = task->scratch.windows + i % maps * count * window;
-            if (!rows && i < maps) move_windows(task, &plane, count, false);
-            if (!rows) plane.rows += i / maps * window;
-            load_plane(task, outputs, &plane, &transform, to + at * bytes);
+            const size_t at = (c + k) * p->positions + m * tiles;
+            const size_t scalars = plane.window.channel, window = scalars * bytes;
+            if (!rows)
+                plane.rows = task->scratch.windows + (results + (m * planes + d) * count) * window;
+            if (!rows && k == 0) move_windows(task, &plane, count, false);
+            if (!rows) plane.rows += k * window;
+            raise_plane_peak(task, &plane);
+            if (planes == 1) load_plane(task, outputs, &plane, &transform, to + at * bytes);
+            if (planes == 1 || d + 1 < planes) continue;
+            const char *raw = plane.rows - d * count * window;
+            plane.rows = task->scratch.windows;
+            winograd_transform_depth(
+                &transform, plane.rows, raw, count * scalars,
+                (struct winograd_rows){.n = scalars, .rows = 1, .y_stride = scalars});
+            for (size_t f = 0; f < results; f++, plane.rows += window)
+                load_plane(task, outputs, &plane, &transform,
+                           to + (at + f * elements * frequency) * bytes);
         }
     }
 }
@@ -269,6 +287,8 @@ void winograd_store_planes(const struct winograd_task *task)
     const size_t tiles = batch->rows * batch->cols, n = winograd_vectors(p, tiles);
     const size_t bytes = p->grid.scalar_bytes, end = task->out + task->n_out;
     struct winograd_transform transform = winograd_transform_of(p, task->kernels, WINOGRAD_OUTPUT);
+    const size_t planes = transform.from[WINOGRAD_DEPTH], results = transform.to[WINOGRAD_DEPTH];
+    const size_t elements = transform.from[0] * transform.from[1];
     winograd_transform_strides(&transform, n, p->sums_plane, 0);
     struct winograd_stores stores = {.rows = transform.to[0],
                                      .x_row = transform.from[1] * n,
@@ -278,18 +298,34 @@ void winograd_store_planes(const struct winograd_task *task)
     for (size_t k = task->out, count; k < end; k += count) {
         count = winograd_together(task, true, k, end);
         for (size_t m = 0; m < batch->maps; m++) {
-            struct plane plane = find_plane(task, true, task->index.map + m, k);
+            struct plane plane = find_plane(task, true, task->index.map + m, k, 0);
             const bool rows = plane.in_place;
+            const size_t scalars = plane.window.channel, window = scalars * bytes;
             if (!rows) plane.rows = task->scratch.windows;
-            char *to = find_stores(&plane, &stores);
+            char *to = find_stores(&plane, &stores),
+                 *windows = planes > 1 ? to + planes * window : to;
             for (size_t c = 0; c < count; c++) {
-                const struct conv_finish finish = winograd_finish(task, k + c);
-                const size_t at = (k + c - task->out) * p->positions + m * tiles;
-                stores.finish = &finish;
-                store_plane(task, &transform, &stores, task->scratch.sums + at * bytes,
-                            to + c * plane.window.channel * bytes);
+                const struct conv_finish finish = winograd_finish(task, k + c), none = {0};
+                stores.finish = planes > 1 ? &none : &finish;
+                for (size_t f = 0; f < planes; f++) {
+                    const size_t at = (k + c - task->out) * p->positions + m * tiles;
+                    store_plane(task, &transform, &stores,
+                                task->scratch.sums + (at + f * elements * p->sums_plane) * bytes,
+                                planes > 1 ? to + f * window : to + c * window);
+                }
+                if (planes == 1) continue;
+                winograd_transform_depth(
+                    &transform, windows + c * window, to, scalars,
+                    (struct winograd_rows){.n = scalars, .rows = 1, .y_stride = count * scalars});
+                for (size_t d = c; d < results * count && (finish.bias || finish.relu); d += count)
+                    task->kernels->conv_store(windows + d * window, 1, windows + d * window,
+                                              scalars, &finish);
             }
-            if (!rows) move_windows(task, &plane, count, true);
+            for (size_t d = 0; d < results && !rows; d++) {
+                plane = find_plane(task, true, task->index.map + m, k, d);
+                plane.rows = windows + d * count * window;
+                move_windows(task, &plane, count, true);
+            }
         }
     }
 }

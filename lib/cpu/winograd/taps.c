@@ -33,8 +33,9 @@ static void copy_taps(const struct partita_plan *plan, const struct paths *paths
     const size_t next = tile_grid_path(grid, 0, 0, 1) * path_taps; // input channel
     size_t branch[3];
     tile_grid_branch(grid, grid->branches_out ? out / grid->out : in / grid->in, branch);
-    for (size_t at = 0; at < winograd_axis(p, 0)->taps * columns; at++) {
-        const size_t tap_at[3] = {0, at / columns, at % columns};
+    const size_t rows = winograd_axis(p, 0)->taps;
+    for (size_t at = 0; at < grid->axis[0].taps * rows * columns; at++) {
+        const size_t tap_at[3] = {at / columns / rows, at / columns % rows, at % columns};
         const size_t tap = tile_grid_tap(grid, branch, tap_at);
         if (tap == SIZE_MAX) continue;
         char *plain = taps + (path * path_taps + tap) * bytes;
@@ -61,7 +62,8 @@ static size_t taps_chunk(const struct winograd *p, size_t n)
 // Scratch memory of packing taps of n_in inputs and n outputs: gathered, then the stage.
 static size_t gathered_bytes(const struct winograd *p, size_t n_in, size_t n)
 {
-    const size_t taps = winograd_axis(p, 0)->taps * winograd_axis(p, 1)->taps;
+    const struct tile_axis *axis = p->grid.axis;
+    const size_t taps = axis[0].taps * axis[1].taps * axis[2].taps;
     return (taps + p->frequencies) * winograd_vectors(p, n_in * n) * p->grid.scalar_bytes;
 }
 
@@ -92,7 +94,7 @@ static void transform_block_of_taps(const struct pack *pack, size_t group, const
     const struct winograd *p = plan->state;
     const size_t bytes = p->grid.scalar_bytes, n = out[1] - out[0], all = (in[1] - in[0]) * n;
     struct winograd_transform transform = winograd_transform_of(p, plan->kernels, WINOGRAD_TAPS);
-    const size_t taps = transform.from[0] * transform.from[1];
+    const size_t taps = transform.from[0] * transform.from[1] * transform.from[WINOGRAD_DEPTH];
     memset(scratch, 0, taps * all * bytes);
     for (size_t c = in[0], count; c < in[1]; c += count) {
         count = size_min(size_min(p->grid.in - c % p->grid.in, in[1] - c), INPUTS);
@@ -183,12 +185,13 @@ void winograd_store_taps(const struct winograd_task *task)
     const size_t bytes = p->grid.scalar_bytes, width = winograd_vectors(p, task->n_in);
     struct winograd_transform transform =
         winograd_transform_of(p, task->kernels, WINOGRAD_TAP_SUMS);
+    const size_t results = transform.to[0] * transform.to[1] * transform.to[WINOGRAD_DEPTH];
     char *taps = task->scratch.tiles;
     for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
         const size_t count = size_min(CONV_CHANNELS, task->n_out - k), n = count * width;
         winograd_transform_strides(&transform, n, p->sums_plane, n);
         winograd_transform_tiles(&transform, taps, task->scratch.sums + k * width * bytes,
-                                 taps + transform.to[0] * transform.to[1] * n * bytes);
+                                 taps + results * n * bytes);
         for (size_t i = 0; i < count; i++) scatter_taps(task, k + i, taps + i * width * bytes, n);
     }
 }

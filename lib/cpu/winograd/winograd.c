@@ -8,7 +8,8 @@
 
 #include <assert.h>
 
-// Multiply-adds in the transform of a tile, roughly: rows of half as many terms as an extent.
+// Multiply-adds in the transform of a plane of a tile, roughly: rows of half as many terms as an
+// extent.
 static double transform_products(const struct winograd_transform *t)
 {
     const double first = (double)(t->from[1] * t->to[0] * t->extent[0]) / 2;
@@ -31,6 +32,8 @@ static void count_transforms(const struct winograd *p, enum winograd_operand ope
     const bool outputs = operand == WINOGRAD_OUTPUT;
     const size_t step = outputs ? along->out.step : along->in.step;
     double products = transform_products(&t), moves = transform_moves(&t);
+    const struct tile_axis *depth = winograd_axis(p, WINOGRAD_DEPTH);
+    const double planes = (double)depth->extent; // of frequencies
     double samples = (double)(down->tile * (outputs ? along->tile : along->extent));
     if (!outputs && !p->map_lanes) {
         // Rows that tiles share are transformed once, from a copy.
@@ -44,10 +47,15 @@ static void count_transforms(const struct winograd *p, enum winograd_operand ope
     enum { REGISTERS = 36, MIN_OUTPUTS = 16 };
     const bool alone = down->extent * along->extent > REGISTERS ||
                        (!outputs && !p->weight && p->out < MIN_OUTPUTS);
-    *(alone ? &work->fma : &work->minimal) += tiles * products;
-    *(alone ? &work->copy : &work->minimal_copy) += tiles * moves;
-    work->minimal_copy += tiles * 2 * samples;
+    *(alone ? &work->fma : &work->minimal) += tiles * planes * products;
+    *(alone ? &work->copy : &work->minimal_copy) += tiles * planes * moves;
+    work->minimal_copy += tiles * planes * 2 * samples;
+    if (planes > 1) { // windows are moved, and transformed through planes
+        work->minimal += tiles * planes * planes / 2 * samples;
+        work->minimal_copy += tiles * 4 * planes * samples;
+    }
     // Samples that are not adjacent, or whose channels are, go through a window.
+    samples *= planes;
     if (p->strides[outputs].position > 1 && !p->map_lanes) work->copy += tiles * 4 * samples;
     else if (step > 1 && !p->map_lanes) work->gather += tiles * samples;
     else if (p->half) work->copy += tiles * 2 * samples;
@@ -61,7 +69,8 @@ static void count_tap_sums(const struct winograd *p, const struct cost_model *mo
     const struct winograd_transform t = winograd_transform_of(p, NULL, WINOGRAD_TAP_SUMS);
     const double bytes = pairs / (double)p->grid.groups * (double)p->grid.scalar_bytes;
     if (batches > 1) work_move(work, model, pairs * batches, bytes);
-    work->copy += pairs / (double)p->frequencies * transform_moves(&t);
+    const double planes = (double)winograd_axis(p, WINOGRAD_DEPTH)->extent;
+    work->copy += pairs / (double)p->frequencies * planes * transform_moves(&t);
 }
 
 // The work of a layout for so many pairs of channels and frequencies.
@@ -92,8 +101,8 @@ static void winograd_count_work(const struct winograd *p, const struct cost_mode
     work->minimal_copy += 2 * groups * tiles * out * (double)p->frequencies; // sums are stored
     // Rows are read or written, and transformed; with a map in each lane not one by one.
     if (!p->map_lanes)
-        work->row =
-            2 * rows * (double)winograd_axis(p, 0)->tile * groups * (double)(p->in + p->out);
+        work->row = 2 * rows * (double)(winograd_axis(p, 0)->tile * p->grid.axis[0].extent) *
+                    groups * (double)(p->in + p->out);
     // Moving tiles to and from the nearest cache is part of their transforms.
     work_move(work, model, moved, batch * scalar);
     work->copy -= moved;
@@ -157,7 +166,7 @@ static void *winograd_build(const struct partita_plan *plan, const struct reques
 
 const struct engine engine_winograd = {
     .name = "cpu/winograd",
-    .max_rank = WINOGRAD_AXES,
+    .max_rank = WINOGRAD_ALL_AXES,
     .half = true,
     .real = true,
     .channels_last = true,

@@ -49,8 +49,8 @@ static const struct {
     .transposed_gain = 0.93,
 };
 
-// Tiles that are transformed together: rows x cols tiles of each of `maps` maps. A map is one image
-// of one item.
+// Tiles that are transformed together: rows x cols tiles of each of `maps` maps. A map is one tile
+// of planes of one image of one item.
 struct winograd_batch {
     size_t maps, rows, cols;
 };
@@ -92,14 +92,16 @@ struct winograd {
     double price, row_price; // of all batches; of a row of tiles besides its tiles
 };
 
-// A transform along both axes of n adjacent tiles. Element (i, j) of a tile is at x_row[i] +
-// j*x_column, element (i, j) of its result at i*y_row + j*y_plane. An axis of extent 1 is not
+// A transform along all axes of n adjacent tiles: down, along, and through the planes
+// (WINOGRAD_DEPTH). Element (i, j) of a tile's plane is at x_row[i] + j*x_column, element (i, j) of
+// its result at i*y_row + j*y_plane, and planes follow each other. An axis of extent 1 is not
 // transformed.
+enum { WINOGRAD_DEPTH = WINOGRAD_AXES, WINOGRAD_ALL_AXES };
 struct winograd_transform {
     winograd_fn *kernel;
-    size_t extent[WINOGRAD_AXES], count[WINOGRAD_AXES];
-    size_t from[WINOGRAD_AXES], to[WINOGRAD_AXES]; // elements
-    size_t n, x_row[WINOGRAD_EXTENT], x_column, y_row, y_plane;
+    size_t extent[WINOGRAD_ALL_AXES], count[WINOGRAD_ALL_AXES];
+    size_t from[WINOGRAD_ALL_AXES], to[WINOGRAD_ALL_AXES];             // elements
+    size_t n, x_row[WINOGRAD_EXTENT], x_column, y_row, y_plane, bytes; // of a scalar
 };
 
 // The operands of a transform: samples of x, taps or gy into frequencies, or sums to outputs or to
@@ -121,10 +123,13 @@ void winograd_transform_strides(struct winograd_transform *transform, size_t n, 
                                 size_t y_plane);
 void winograd_transform_tiles(const struct winograd_transform *transform, char *y, const char *x,
                               char *stage);
+// The pass through planes, which are x_plane scalars apart in x; `rows` has the other strides.
+void winograd_transform_depth(const struct winograd_transform *transform, char *y, const char *x,
+                              size_t x_plane, struct winograd_rows rows);
 
 static inline const struct tile_axis *winograd_axis(const struct winograd *p, int axis)
 {
-    return &p->grid.axis[1 + axis];
+    return &p->grid.axis[(1 + axis) % WINOGRAD_ALL_AXES];
 }
 
 static inline size_t winograd_lanes(const struct winograd *p)
