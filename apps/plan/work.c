@@ -7,8 +7,7 @@
 // A problem as y[p] = sum over j < span of g[j] x[first + stride p - j], 0 <= p < out.
 struct signal {
     long long span, size, stride, first, out;
-    double rows; // groups of channels
-    double in, out_channels;
+    double rows, in, out_channels; // groups of channels, and channels, of all items of the batch
 };
 
 static long long min(long long a, long long b)
@@ -35,15 +34,17 @@ static bool signal_of(const struct partita_problem *problem, struct signal *ret)
 {
     size_t out[PARTITA_MAX_RANK];
     if (partita_problem_output_size(problem, out) != PARTITA_OK) return false;
+    const double batch = problem->batch ? (double)problem->batch : 1;
+    const size_t in = problem->in_channels ? problem->in_channels : 1;
+    const size_t outputs = problem->out_channels ? problem->out_channels : 1;
     const long long dilation = problem->dilation[0] ? (long long)problem->dilation[0] : 1;
-    *ret =
-        (struct signal){.span = dilation * ((long long)problem->kernel[0] - 1) + 1,
-                        .size = (long long)problem->size[0],
-                        .stride = problem->stride[0] ? (long long)problem->stride[0] : 1,
-                        .out = (long long)out[0],
-                        .rows = problem->groups ? (double)problem->groups : 1,
-                        .in = problem->in_channels ? (double)problem->in_channels : 1,
-                        .out_channels = problem->out_channels ? (double)problem->out_channels : 1};
+    *ret = (struct signal){.span = dilation * ((long long)problem->kernel[0] - 1) + 1,
+                           .size = (long long)problem->size[0],
+                           .stride = problem->stride[0] ? (long long)problem->stride[0] : 1,
+                           .out = (long long)out[0],
+                           .rows = batch * (problem->groups ? (double)problem->groups : 1),
+                           .in = batch * (double)in,
+                           .out_channels = batch * (double)outputs};
     ret->first = ret->span - 1 - (long long)problem->pad_begin[0];
     return true;
 }

@@ -43,6 +43,14 @@ struct hostdev_work {
 };
 struct hostdev_work hostdev_work(void);
 
+// Counts the bytes that kernels read and write in a range of a device's memory from now on. Only
+// kernels that were compiled with checks are counted (race.h).
+struct hostdev_accesses {
+    size_t read, written;
+};
+void hostdev_observe(const void *memory, size_t bytes);
+struct hostdev_accesses hostdev_observed(void);
+
 // Whether a context was made on a device, by cudaSetDevice or by a call that needs one.
 bool hostdev_has_context(int device);
 

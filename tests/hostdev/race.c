@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hostdev.h"
 #include "internal.h"
 
 enum { NOBODY = 0, SEVERAL = MAX_THREADS + 1 }; // others: a thread's number + 1
@@ -67,8 +68,26 @@ _Noreturn static void report(size_t at, const char *what, const void *instructio
                   what, at, running - 1, kind, others, block.x, block.y, block.z);
 }
 
+static const unsigned char *observed;
+static size_t observed_bytes;
+static struct hostdev_accesses accesses_observed;
+
+void hostdev_observe(const void *memory, size_t bytes)
+{
+    observed = memory;
+    observed_bytes = bytes;
+    accesses_observed = (struct hostdev_accesses){0};
+}
+
+struct hostdev_accesses hostdev_observed(void)
+{
+    return accesses_observed;
+}
+
 static void access(const void *memory, size_t bytes, bool writes, const void *instruction)
 {
+    if ((size_t)((const unsigned char *)memory - observed) < observed_bytes)
+        *(writes ? &accesses_observed.written : &accesses_observed.read) += bytes;
     const size_t first = (size_t)((const unsigned char *)memory - watched); // wraps if before
     if (first >= watched_bytes) return;
     for (size_t i = first; i < first + bytes && i < watched_bytes; i++) {
