@@ -57,7 +57,7 @@ void work_derive(struct work *rates, enum cpu_isa isa)
     rates->two_loads = 3 * rates->fma;
     rates->reduction = 0.05 * rates->call;
     rates->sum = 3 * rates->copy;
-    rates->task = 0.4 * rates->call;
+    rates->task = 0.2 * rates->call;
     rates->block = 6 * rates->call;
     rates->lanes = 10 * rates->copy;
     rates->operation = 0.8 * rates->fma;

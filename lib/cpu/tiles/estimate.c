@@ -4,14 +4,18 @@
 
 #include "cpu/conv/cost.h"
 #include "geometry/tile_search.h"
+#include "product/product.h"
 #include "tiles.h"
 
 // Multiply-adds of a bin's product, with those of lanes and rows that are only padding.
 static double bin_products(const struct tiles *p, double lines, double wide)
 {
-    const double in = (double)p->in, out = (double)p->out;
-    if (p->product == TILES_GAUSS) return 3 * lines * in * out;
-    if (p->product == TILES_COMPLEX) return 4 * lines * in * (p->weight ? wide : out);
+    const double in = (double)p->in;
+    const size_t parts = p->product == TILES_GAUSS ? 1 : 2; // as in multiply_bin
+    const size_t width = size_min(parts * p->batch / p->lanes, PRODUCT_STRIP_VECTORS);
+    if (p->weight && p->product == TILES_COMPLEX) return 4 * lines * in * wide;
+    if (p->product != TILES_TRANSPOSED)
+        return (parts == 1 ? 3 : 4) * lines * in * conv_cost_channels(p->out, width, 1);
     if (p->weight) return 4 * (double)size_round_up(p->in, TILE_ROWS) * (double)p->positions * wide;
     return conv_cost_channels(2 * p->positions, p->panel / p->lanes, 1) * 2 * in * wide;
 }
@@ -181,8 +185,7 @@ static void try_chunks(const struct request *request, struct tiles *p, struct ti
 static void try_size(const struct tile_problem *problem, size_t transform, struct estimate *ret)
 {
     static const size_t batches[] = {16, 32, 48, 96, 192, 384, 768};
-    // Gauss's products are slow with fewer lines of positions; measured.
-    enum { BATCHES = sizeof batches / sizeof *batches, GAUSS_LINES = 3 };
+    enum { BATCHES = sizeof batches / sizeof *batches };
     const struct request *request = problem->request;
     struct tiles tiles;
     if (!tiles_layout_size(request, problem->grid, transform, &tiles)) return;
@@ -191,8 +194,7 @@ static void try_size(const struct tile_problem *problem, size_t transform, struc
         params.batch = batches[i];
         params.product = TILES_COMPLEX;
         try_chunks(request, &tiles, &params, ret);
-        if (tiles.weight || tiles.batch < GAUSS_LINES * tiles.lanes || !MODE_IS_ON("tiles:gauss"))
-            continue;
+        if (tiles.weight || !MODE_IS_ON("tiles:gauss")) continue;
         params.product = TILES_GAUSS;
         try_chunks(request, &tiles, &params, ret);
     }
