@@ -210,8 +210,16 @@ def theano(rows):
 
 
 def complexity(rows):
-    fast = {row.pop("tile"): row.values() for row in read(rows.root, "lavin-2")}
-    return [(*row.values(), *fast.get(row["tile"], [""] * 4)) for row in read(rows.root, "lavin-1")]
+    """Tables 1 and 2: a figure of the text, and that of Partita behind a slash, for taps of 3 x 3."""
+    names = ("multiply", "data", "filter", "inverse")
+    ours = {(row["algorithm"].replace("direct", "winograd"), row["tile"]): [row[name] for name in names]
+            for row in read(rows.root, "winograd", "docs/bench") if row["taps"] == "3"}
+    winograd = {row["tile"]: list(row.values())[1:] for row in read(rows.root, "lavin-1")}
+    fast = {row["tile"]: list(row.values())[1:] for row in read(rows.root, "lavin-2")}
+    for tile in sorted({tile for _, tile in ours}, key=int):
+        theirs = winograd.get(tile, [""] * 6) + fast.get(tile, [""] * 4)
+        found = [ours.get((name, tile), [""] * 4)[:n] for name, n in (("winograd", 4), ("fft", 2), ("fft-gauss", 4))]
+        yield (tile, *(f"{a or '-'} / {float(b):.2f}" if b else a for a, b in zip(theirs, sum(found, []))))
 
 
 def accuracy(rows):
