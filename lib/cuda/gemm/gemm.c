@@ -86,6 +86,7 @@ static struct cuda_layer lay_out_gemm(const struct request *request)
     for (size_t i = 0; i < layer.parts; i++) {
         const struct cuda_pass pass = cuda_pass_of(request->shape, request->direction, i);
         const struct cuda_layer_part part = part_of_pass(&pass);
+        layer.taps_bytes = size_add(layer.taps_bytes, cuda_layer_taps_bytes(&layer, &part));
         if (i == 0) *largest = part;
         if (part.in > largest->in) largest->in = part.in;
         if (part.positions > largest->positions) largest->positions = part.positions;
@@ -252,17 +253,11 @@ static void gemm_estimate_variant(const struct request *request, int variant, st
         return;
     }
     const struct cuda_gemm_choice choice = {variant, layer.choice};
-    size_t taps = 0;
-    for (size_t i = 0; i < layer.parts; i++) {
-        const struct cuda_pass pass = cuda_pass_of(shape, request->direction, i);
-        const struct cuda_layer_part part = part_of_pass(&pass);
-        taps = size_add(taps, cuda_layer_taps_bytes(&layer, &part));
-    }
     ret->seconds = gemm_seconds(request, &layer, is_in_place(variant, request->direction));
     ret->flops = 2 * (double)shape->out_channels * (double)shape->group_in * (double)shape->batch *
                  (double)shape_outputs(shape) * (double)shape_taps(shape);
     ret->variant = variant;
-    cuda_layer_estimate(&layer, taps, ret);
+    cuda_layer_estimate(&layer, ret);
     estimate_store(ret, &choice, sizeof choice);
 }
 

@@ -161,11 +161,11 @@ struct cuda_stage cuda_layer_products(const struct request *request,
                                .bytes = bytes};
 }
 
-void cuda_layer_estimate(const struct cuda_layer *layer, size_t packed, struct estimate *ret)
+void cuda_layer_estimate(const struct cuda_layer *layer, struct estimate *ret)
 {
     ret->hop = (size_t)layer->choice.batch;
     ret->shared = cuda_layer_workspace(layer);
-    ret->bytes = size_add(ret->shared, is_weight(layer) ? 0 : packed);
+    ret->bytes = size_add(ret->shared, is_weight(layer) ? 0 : layer->taps_bytes);
     ret->applicable = true;
 }
 
@@ -181,13 +181,7 @@ struct cuda_layer_batch cuda_layer_whole(const struct partita_plan *plan, size_t
 
 struct filter_bytes cuda_layer_filter_bytes(const struct partita_plan *plan)
 {
-    const struct cuda_layer *layer = plan->state;
-    struct filter_bytes bytes = {0};
-    for (size_t i = 0; i < layer->parts; i++) {
-        const struct cuda_layer_part part = layer->transform->part(plan, i);
-        bytes.packed = size_add(bytes.packed, cuda_layer_taps_bytes(layer, &part));
-    }
-    return bytes;
+    return (struct filter_bytes){.packed = ((const struct cuda_layer *)plan->state)->taps_bytes};
 }
 
 enum partita_status cuda_layer_filter_pack(struct partita_filter *filter, const void *taps,

@@ -33,12 +33,13 @@ struct cuda_layer { // plan->state begins with it
     struct cuda_layer_choice choice;
     struct cuda_layer_part largest; // the most of any part
     size_t parts;
-    bool covers;      // the parts write the whole result
-    bool inputs_rows; // backward weight: rows of the gradient's matrices are lines of x, not of gy
-    bool loaded;      // backward weight: the matrices of x are those that forward kept
-    int64_t step;     // of the positions of a batch; those beyond the last are zeros
-    int64_t vector;   // elements of which the pitch of any matrix is a multiple
-    int64_t pitch;    // of lines of positions
+    size_t taps_bytes; // of the packed taps of all parts
+    bool covers;       // the parts write the whole result
+    bool inputs_rows;  // backward weight: rows of the gradient's matrices are lines of x, not of gy
+    bool loaded;       // backward weight: the matrices of x are those that forward kept
+    int64_t step;      // of the positions of a batch; those beyond the last are zeros
+    int64_t vector;    // elements of which the pitch of any matrix is a multiple
+    int64_t pitch;     // of lines of positions
     // Bytes of the workspace, in this order: matrices of samples; of gy, backward weight; sums.
     size_t from_bytes, other_bytes, sum_bytes;
 };
@@ -62,8 +63,8 @@ struct cuda_transform {
                          const void *from, const void *bias);
 };
 
-// A layer of one part that covers its result; the engine fills in its transform and its largest
-// part.
+// A layer of one part that covers its result; the engine fills in its transform, its largest part
+// and taps_bytes.
 struct cuda_layer cuda_layer_of(const struct request *request, bool complex);
 
 // Fills in the fields that follow from a choice.
@@ -102,8 +103,8 @@ struct cuda_stage cuda_layer_products(const struct request *request,
                                       const struct cuda_product *product, double launches,
                                       double bytes);
 
-// Fills in the batch, the workspace and the bytes of an estimate; `packed`: of a filter.
-void cuda_layer_estimate(const struct cuda_layer *layer, size_t packed, struct estimate *ret);
+// Fills in the batch, the workspace and the bytes of an estimate.
+void cuda_layer_estimate(const struct cuda_layer *layer, struct estimate *ret);
 
 // Functions of struct engine.
 struct filter_bytes cuda_layer_filter_bytes(const struct partita_plan *plan);

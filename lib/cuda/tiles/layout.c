@@ -92,6 +92,8 @@ static bool split_tiles(const struct request *request, const struct cuda_tiles_c
     tiles->gauss = choice->variant == CUDA_TILES_GAUSS;
     tiles->fused = choice->variant == CUDA_TILES_FUSED;
     tiles->relu = request->shape->relu && request->direction == PARTITA_FORWARD;
+    const struct cuda_layer_part all = cuda_tiles_groups(ret, tiles->groups);
+    ret->layer.taps_bytes = cuda_layer_taps_bytes(&ret->layer, &all);
     while (tiles->row_threads < ROW_THREADS && tiles->row_threads < (int)ret->n[2])
         tiles->row_threads *= 2;
     return true;
@@ -147,14 +149,6 @@ static double tiles_batches(const struct cuda_tiles_layout *layout)
     const double blocks =
         ceil((double)layout->tiles.positions / (double)layout->layer.choice.batch);
     return (double)layout->layer.parts * blocks;
-}
-
-static size_t tiles_filter_bytes(const struct cuda_tiles_layout *layout)
-{
-    const struct cuda_layer_part all = cuda_tiles_groups(layout, layout->tiles.groups);
-    return layout->layer.direction == PARTITA_BACKWARD_WEIGHT
-               ? 0
-               : cuda_layer_taps_bytes(&layout->layer, &all);
 }
 
 void cuda_tiles_lay_out(const struct request *request, const struct cuda_tiles_choice *choice,
@@ -311,7 +305,7 @@ static double tiles_seconds(const struct request *request, const struct cuda_til
         transforms(layout, groups * (double)tiles->in, false, forms, ret_flops);
     const struct cuda_stage store =
         transforms(layout, groups * (double)tiles->out, true, forms, ret_flops);
-    const double bytes = (double)(cuda_layer_workspace(layer) + tiles_filter_bytes(layout)) +
+    const double bytes = (double)(cuda_layer_workspace(layer) + (weight ? 0 : layer->taps_bytes)) +
                          (added ? gradients : 0);
     struct cuda_stage products = cuda_layer_products(request, &product, batches, batches * bytes);
     products.launches *= weight ? 4 : 3; // with those that load and store
@@ -403,7 +397,7 @@ static void try_variant(const struct request *request, enum cuda_tiles_variant v
                              .flops = flops,
                              .error = error};
     snprintf(ret->summary, sizeof ret->summary, "%zux%zux%zu", n[0], n[1], n[2]);
-    cuda_layer_estimate(&layout.layer, tiles_filter_bytes(&layout), ret);
+    cuda_layer_estimate(&layout.layer, ret);
     estimate_store(ret, &layout.choice, sizeof layout.choice);
 }
 

@@ -114,6 +114,7 @@ static void lay_out_winograd(const struct request *request, const struct winogra
         .in = (int64_t)split->in,
         .out = (int64_t)split->out,
         .positions = (int64_t)size_mul(size_mul(grid->images, grid->batch), grid->tiles)};
+    layer.taps_bytes = cuda_layer_taps_bytes(&layer, &layer.largest);
     *ret = (struct cuda_winograd){
         .layer = layer,
         .from = winograd_tiles_of(grid, false, layer.vector),
@@ -181,7 +182,7 @@ static void try_cuda_split(const struct request *request, const struct winograd_
     ret->seconds = cuda_winograd_seconds(request, &winograd.layer);
     ret->flops =
         2 * (double)all->matrices * (double)all->in * (double)all->out * (double)all->positions;
-    cuda_layer_estimate(&winograd.layer, cuda_layer_taps_bytes(&winograd.layer, all), ret);
+    cuda_layer_estimate(&winograd.layer, ret);
     estimate_store(ret, &choice, sizeof choice);
 }
 
