@@ -10,6 +10,7 @@
 #include "../../lib/base/clock.h"
 #include "base/json_values.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "commands.h"
 #include "engine_name.h"
 #include "interrupt.h"
@@ -119,6 +120,26 @@ static bool pad_same(const char *text, struct partita_problem *p, struct fault *
         p->pad_begin[i] = (ptrdiff_t)(zeros / 2);
         p->pad_end[i] = (ptrdiff_t)(zeros - zeros / 2);
     }
+    return true;
+}
+
+// The name of a boundary, or the value of a constant one.
+static bool parse_boundary(const char *text, struct partita_problem *p, struct fault *fault)
+{
+    static const char *const names[] = {[PARTITA_BOUNDARY_EDGE] = "edge",
+                                        [PARTITA_BOUNDARY_REFLECT] = "reflect",
+                                        [PARTITA_BOUNDARY_SYMMETRIC] = "symmetric",
+                                        [PARTITA_BOUNDARY_WRAP] = "wrap"};
+    struct number number;
+    if (!text) return true;
+    for (int i = PARTITA_BOUNDARY_EDGE; i <= PARTITA_BOUNDARY_WRAP; i++)
+        if (strcmp(text, names[i]) == 0) p->boundary = (enum partita_boundary)i;
+    if (p->boundary) return true;
+    p->boundary = PARTITA_BOUNDARY_CONSTANT;
+    if (!number_parse(text, QUANTITY_COUNT, &number))
+        return fault_set(fault, "--boundary %s: must be edge, reflect, symmetric, wrap or a number",
+                         text);
+    p->boundary_value = number.value;
     return true;
 }
 
@@ -245,7 +266,7 @@ static bool set_geometry(struct layer *layer, struct fault *fault)
     return parse_axes("--stride", s->strides, p->rank, p->stride, fault) &&
            parse_axes("--dilation", s->dilation, p->rank, p->dilation, fault) &&
            parse_axes("--kernel-shape", s->kernel_shape, p->rank, p->kernel, fault) &&
-           parse_pad(s->pad, p->rank, p, fault);
+           parse_pad(s->pad, p->rank, p, fault) && parse_boundary(s->boundary, p, fault);
 }
 
 static bool check_not_empty(const struct npy_array *array, struct fault *fault)

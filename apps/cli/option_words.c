@@ -29,6 +29,7 @@ static const struct {
     {"problem.dilation", "dilation", ANY},
     {"problem.pad_begin", "pad", ANY},
     {"problem.pad_end", "pad", ANY},
+    {"problem.boundary", "boundary", ANY},
     {"design.cutoff", "cutoff", DESIGN},
     {"design.width", "width", DESIGN},
     {"design.ripple", "ripple", DESIGN},

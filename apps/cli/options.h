@@ -114,7 +114,7 @@ struct settings {
     // layer
     const char *input, *weight, *bias, *grad_output, *output, *grad_bias, *input_shape,
         *kernel_shape;
-    const char *strides, *pad, *dilation;
+    const char *strides, *pad, *boundary, *dilation;
     int64_t layer_groups, layer_threads, workspace_limit;
     int relu;
     // design

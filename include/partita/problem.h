@@ -5,7 +5,7 @@
 //
 // That is PARTITA_CORRELATE. PARTITA_CONVOLVE reads the taps backwards along every axis
 // (w[k, c, kernel-1-r]), as filters do. Correlation conjugates complex taps, as
-// scipy.signal.correlate does. x is zero outside its size.
+// scipy.signal.correlate does. x is zero outside its size, or what problem.boundary says.
 //
 // Later versions may add fields to structs of options, problems, taps, calls and results. A
 // function that takes or fills such a struct is inline: it passes the struct's size in the program
@@ -138,6 +138,18 @@ enum partita_activation {
     PARTITA_RELU,       // negative sums become 0; NaN stays
 };
 
+// What surrounds x, in terms of the samples a b c d of one axis. Other libraries' names for it, of
+// NumPy (pad), SciPy (ndimage), OpenCV (BORDER_...) and PyTorch (padding_mode), are on the right;
+// in scipy.signal.convolve2d CONSTANT is fill, SYMMETRIC symm and WRAP wrap.
+enum partita_boundary {
+    PARTITA_BOUNDARY_ZERO = 0,  // 0 0 0 a b c d 0 0 0  constant, constant, CONSTANT, zeros
+    PARTITA_BOUNDARY_CONSTANT,  // v v v a b c d v v v  constant, constant, CONSTANT, none
+    PARTITA_BOUNDARY_EDGE,      // a a a a b c d d d d  edge, nearest, REPLICATE, replicate
+    PARTITA_BOUNDARY_REFLECT,   // d c b a b c d c b a  reflect, mirror, REFLECT_101, reflect
+    PARTITA_BOUNDARY_SYMMETRIC, // c b a a b c d d c b  symmetric, reflect, REFLECT, none
+    PARTITA_BOUNDARY_WRAP,      // b c d a b c d a b c  wrap, wrap, WRAP, circular
+};
+
 // Describes a problem. Plain data: zero-initialise it and set what differs; a zero means the
 // default given in brackets. A field that has no meaning for the kind of problem must be zero, and
 // so must the fields of an axis beyond the rank, of which kernel, size, stride and dilation may
@@ -173,7 +185,8 @@ struct partita_problem {
     size_t size[PARTITA_MAX_RANK];     // samples of x along each axis; at least 1, no default
     size_t stride[PARTITA_MAX_RANK];   // distance between outputs: decimation [1]
     size_t dilation[PARTITA_MAX_RANK]; // distance between taps [1]
-    // Zeros before and after x [0]; negative values crop.
+    // Ghost cells before and after x, which are zeros unless `boundary` says otherwise [0];
+    // negative values crop.
     ptrdiff_t pad_begin[PARTITA_MAX_RANK], pad_end[PARTITA_MAX_RANK];
     // Streams: the largest usual call in frames, for planning [1024]. Calls of any size work.
     size_t block;
@@ -201,6 +214,15 @@ struct partita_problem {
     // For the whole result of scipy.signal.upfirdn: pad_begin = kernel - 1, pad_end = kernel - up.
     // Forward on the CPU, of f32, f64 and complex types, without activation and bias [1].
     size_t up;
+    // Bounded problems without `up`, on the CPU: the values of the padding (ghost cells) along
+    // every axis. Backward weight multiplies gradients by them, backward data adds the gradients of
+    // ghost cells to those of the samples that they copy. The padding of an axis of n samples is at
+    // most n - 1 with PARTITA_BOUNDARY_REFLECT, and at most n with _SYMMETRIC and _WRAP. A call
+    // extends x in its workspace, which is larger by the extended x than without a boundary [zero].
+    enum partita_boundary boundary;
+    // The v of PARTITA_BOUNDARY_CONSTANT, which is of real types only, rounded to the signal's type
+    // [0].
+    double boundary_value;
 };
 
 // Output samples of a bounded problem along each axis; 1 for axes beyond the rank.

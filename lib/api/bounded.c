@@ -49,7 +49,7 @@ static enum partita_status check_arrays(struct run *run, const struct arrays *ar
         return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: the CPU has no queues");
     const size_t plane = shape->up.branches ? shape->up.axis.out : shape_outputs(shape);
     const size_t bytes[] = {
-        [X] = shape->batch * shape->in_channels * shape_inputs(shape) * sample,
+        [X] = shape->batch * shape->in_channels * shape_own_inputs(shape) * sample,
         [Y] = shape->batch * shape_own_outputs(shape) * plane * sample,
         [TAPS] = plan_taps_count(plan) * shape->tap_bytes,
         [BIAS] = shape->out_channels * sample,

@@ -152,15 +152,15 @@ static enum partita_status plan_directions(struct partita_plan *plan,
 }
 
 // Its rates are measured if the options say so.
-static enum partita_status open_device(const struct partita_problem *problem,
-                                       const struct partita_options *options,
+static enum partita_status open_device(const struct partita_options *options,
                                        const struct shape *shape, struct device **ret_device)
 {
     *ret_device = &cpu_device;
     enum partita_status status = device_of_options(options, ret_device);
     if (status != PARTITA_OK) return status;
-    if (shape->up.branches && !(*ret_device)->upsampling) {
-        log_line(&options->log, "problem.up = %zu: on the CPU only", problem->up);
+    const bool up = shape->up.branches;
+    if ((up || shape->ghosts.boundary) && !(*ret_device)->host) {
+        log_line(&options->log, "problem.%s: on the CPU only", up ? "up" : "boundary");
         status = PARTITA_ERR_UNSUPPORTED;
     } else if (options->effort == PARTITA_MEASURE && (*ret_device)->measure) {
         status = (*ret_device)->measure(*ret_device, &options->log);
@@ -183,7 +183,7 @@ enum partita_status plan_create(const struct partita_problem *problem,
                          "problem.signal = %s: complex problems have one axis, this has %d",
                          partita_type_name(shape.signal), shape.rank);
     struct device *device;
-    status = open_device(problem, options, &shape, &device);
+    status = open_device(options, &shape, &device);
     if (status != PARTITA_OK) return status;
     struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
     if (!plan) {

@@ -38,6 +38,7 @@ enum partita_status partita_saved_create(const struct partita_plan *plan,
         plan->device->reserve(plan, partita_saved_bytes(plan), &saved->data);
     if (status == PARTITA_OK)
         status = plan->engine->bounded.cached_plan(plan, saved_partner(plan), &saved->weight);
+    saved->weight.shape.ghosts = (struct ghosts){0}; // it reads no x
     if (status == PARTITA_OK) *ret_saved = saved;
     else partita_saved_destroy(saved);
     return status;

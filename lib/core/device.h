@@ -18,7 +18,6 @@ struct spectrum_backend;
 struct device {
     bool host;       // it is the CPU
     bool queues;     // calls may be queued (call.queue)
-    bool upsampling; // problem.up
     int max_threads; // of the CPU that a call uses if the options do not say how many; 0: all
     char name[160];  // for people: "NVIDIA H200, compute capability 9.0, ..."
     char key[64];    // one word, for keys of remembered choices

@@ -282,6 +282,49 @@ static void split_branches(struct shape *shape, size_t up)
     shape->flip = true;
 }
 
+static bool check_boundary(const struct partita_problem *problem, const struct partita_log *log,
+                           const struct shape *shape)
+{
+    const int boundary = (int)problem->boundary;
+    const bool constant = boundary == PARTITA_BOUNDARY_CONSTANT;
+    if (boundary < 0 || boundary > PARTITA_BOUNDARY_WRAP ||
+        (boundary && (shape->stream || problem->up > 1)))
+        return log_line(log, "problem.boundary = %d: at most %d, of bounded problems without `up`",
+                        boundary, (int)PARTITA_BOUNDARY_WRAP);
+    if (constant ? shape->complex_signal : problem->boundary_value != 0)
+        return log_line(log,
+                        "problem.boundary_value = %g: of PARTITA_BOUNDARY_CONSTANT and real types",
+                        problem->boundary_value);
+    for (int i = 0; boundary > PARTITA_BOUNDARY_EDGE && i < shape->rank; i++) {
+        const ptrdiff_t begin = problem->pad_begin[i], end = problem->pad_end[i];
+        const size_t max = shape->axis[i].size - (boundary == PARTITA_BOUNDARY_REFLECT);
+        if (begin > (ptrdiff_t)max || end > (ptrdiff_t)max)
+            return log_line(log,
+                            "problem.pad_begin[%d] = %td, pad_end[%d] = %td: at most %zu with this "
+                            "problem.boundary",
+                            i, begin, i, end, max);
+    }
+    return true;
+}
+
+// Extends each axis by the ghost cells that outputs read; nothing changes without padding or if it
+// is zeros.
+static void extend_axes(const struct partita_problem *problem, struct shape *shape)
+{
+    bool any = false;
+    for (int i = 0; i < shape->rank; i++)
+        any = any || problem->pad_begin[i] > 0 || problem->pad_end[i] > 0;
+    if (!any || (problem->boundary == PARTITA_BOUNDARY_CONSTANT && problem->boundary_value == 0))
+        return;
+    shape->ghosts = (struct ghosts){problem->boundary, problem->boundary_value, {{0}}};
+    for (int i = 0; i < PARTITA_MAX_RANK; i++) {
+        struct axis *axis = &shape->axis[i];
+        shape->ghosts.axis[i] = *axis;
+        axis->size = (axis->out - 1) * axis->stride + axis->span;
+        axis->begin = 0;
+    }
+}
+
 enum partita_status problem_canonical(const struct partita_problem *problem,
                                       const struct partita_log *log, struct shape *ret)
 {
@@ -323,6 +366,8 @@ enum partita_status problem_canonical(const struct partita_problem *problem,
     // One channel has the same layout either way.
     ret->channels_last = problem->channels_last && (ret->in_channels > 1 || ret->out_channels > 1);
     if (problem->up > 1) split_branches(ret, problem->up);
+    if (!check_boundary(problem, log, ret) || !bytes_in_range(log, ret)) return PARTITA_ERR_ARG;
+    if (problem->boundary) extend_axes(problem, ret);
     return bytes_in_range(log, ret) ? PARTITA_OK : PARTITA_ERR_ARG;
 }
 

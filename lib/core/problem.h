@@ -31,6 +31,14 @@ struct upsampling {
     bool flip;
 };
 
+// problem.boundary as a problem without padding: the shape's x, the extended x, has all samples and
+// ghost cells that outputs read.
+struct ghosts {
+    enum partita_boundary boundary; // zero: the shape's x is the caller's
+    double value;
+    struct axis axis[PARTITA_MAX_RANK]; // the problem's own
+};
+
 struct shape {
     enum partita_type signal, taps;
     bool f64; // every scalar is a double
@@ -51,6 +59,7 @@ struct shape {
     size_t sample_bytes; // of one sample of x and y
     size_t tap_bytes;    // of one sample of w
     struct upsampling up;
+    struct ghosts ghosts;
 };
 
 // The problem's own axis and output channels.
@@ -112,6 +121,13 @@ static inline bool shape_lone(const struct shape *shape)
 static inline size_t shape_inputs(const struct shape *shape)
 {
     return shape->axis[0].size * shape->axis[1].size * shape->axis[2].size;
+}
+
+// The same of the caller's x.
+static inline size_t shape_own_inputs(const struct shape *shape)
+{
+    const struct axis *axis = shape->ghosts.boundary ? shape->ghosts.axis : shape->axis;
+    return axis[0].size * axis[1].size * axis[2].size;
 }
 
 static inline size_t shape_outputs(const struct shape *shape)

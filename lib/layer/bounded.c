@@ -4,6 +4,7 @@
 #include "base/sizes.h"
 #include "core/filter.h"
 #include "core/storage.h"
+#include "filter.h"
 #include "geometry/upsampling.h"
 #include "nonfinite.h"
 
@@ -15,10 +16,11 @@ static bool computes_branches(const struct partita_plan *plan)
 
 size_t bounded_workspace(const struct partita_plan *plan)
 {
-    const size_t engine = plan_workspace(plan), wide = plan_wide_taps(plan);
-    if (wide) return size_add(mem_round(engine), wide);
-    return computes_branches(plan) ? size_add(mem_round(engine), upsampling_bytes(&plan->shape))
-                                   : engine;
+    const size_t engine = plan_workspace(plan);
+    const size_t branches = computes_branches(plan) ? upsampling_bytes(&plan->shape) : 0;
+    const size_t more =
+        size_add(branches, size_add(plan_wide_taps(plan), boundary_bytes(&plan->shape)));
+    return more ? size_add(mem_round(engine), more) : engine;
 }
 
 // Results of all channels and items.
@@ -36,7 +38,8 @@ static void take_from_branches(const struct shape *shape, char *y, const char *b
 enum partita_status cpu_run(const struct partita_plan *plan, const struct partita_filter *filter,
                             const struct operands *operands, void *workspace)
 {
-    const bool branches = computes_branches(plan);
+    const bool branches = computes_branches(plan), ghosts = boundary_bytes(&plan->shape);
+    const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     const bool narrows = plan->shape.half && plan->direction == PARTITA_BACKWARD_WEIGHT;
     struct operands inner = *operands;
     _Atomic uint64_t peak = 0;
@@ -44,12 +47,18 @@ enum partita_status cpu_run(const struct partita_plan *plan, const struct partit
     if (!workspace) workspace = allocated;
     if (!workspace) return PARTITA_ERR_NOMEM;
     inner.peak = &peak;
-    if (branches || narrows) inner.to = (char *)workspace + mem_round(plan_workspace(plan));
+    char *more = (char *)workspace + mem_round(plan_workspace(plan));
+    char *extended = more + plan_wide_taps(plan);
+    if (branches || narrows) inner.to = more;
+    else if (ghosts && data) inner.to = extended;
+    if (ghosts && !data) boundary_move(plan, extended, (void *)(uintptr_t)operands->from[0]);
+    if (ghosts && !data) inner.from[0] = extended;
     enum partita_status status = plan->engine->bounded.run(plan, filter, &inner, workspace);
     if (status == PARTITA_OK) status = nonfinite_confine(plan, filter, &inner, workspace);
     if (status == PARTITA_OK && branches) take_from_branches(&plan->shape, operands->to, inner.to);
     if (status == PARTITA_OK && narrows)
         storage_convert(plan, operands->to, inner.to, plan_taps(plan), false);
+    if (status == PARTITA_OK && ghosts && data) boundary_move(plan, extended, operands->to);
     mem_release(&plan->allocator, allocated);
     return status;
 }
@@ -60,19 +69,13 @@ static enum partita_status pack_and_run(const struct bounded_call *call, void *w
 {
     const struct partita_plan *plan = call->plan;
     const struct engine *engine = plan->engine;
-    const bool up = plan->shape.up.branches;
     const bool fits = workspace && !engine->filter.create &&
                       engine->filter.bytes(plan).scratch <= plan_workspace(plan);
     struct partita_filter *filter = NULL;
-    char *branches = NULL;
-    if (up) {
-        branches = mem_reserve(&plan->allocator, upsampling_taps_bytes(&plan->shape));
-        if (!branches) return PARTITA_ERR_NOMEM;
-        upsampling_taps(plan, call->taps, branches);
-    }
-    enum partita_status status =
-        filter_create(plan, up ? branches : call->taps, fits ? workspace : NULL, &filter);
-    mem_release(&plan->allocator, branches);
+    enum partita_status status;
+    if (plan->shape.up.branches)
+        status = filter_from_taps(plan, &(struct partita_taps){.dense = call->taps}, &filter);
+    else status = filter_create(plan, call->taps, fits ? workspace : NULL, &filter);
     if (status == PARTITA_OK) status = plan->device->run(plan, filter, &call->operands, workspace);
     filter_destroy(filter);
     return status;

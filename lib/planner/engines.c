@@ -30,7 +30,6 @@ static void cpu_release(const struct partita_plan *plan, void *memory)
 
 struct device cpu_device = {
     .host = true,
-    .upsampling = true,
     .name = "the CPU",
     .engines = cpu_engines,
     .spectra = &cpu_spectra,

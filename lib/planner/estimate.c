@@ -3,6 +3,7 @@
 
 #include "core/storage.h"
 #include "geometry/upsampling.h"
+#include "layer/bounded.h"
 
 #include <string.h>
 
@@ -21,7 +22,8 @@ int estimate_variant(const char *name, const struct engine *engine)
 size_t estimate_engine_limit(const struct partita_plan *plan, size_t limit)
 {
     const bool branches = plan->shape.up.branches && !plan->shape.stream;
-    const size_t other = branches ? upsampling_bytes(&plan->shape) : plan_wide_taps(plan);
+    const size_t other = branches ? upsampling_bytes(&plan->shape)
+                                  : size_add(plan_wide_taps(plan), boundary_bytes(&plan->shape));
     const size_t bytes = other ? size_add(other, MEM_ALIGN) : 0;
     return limit > bytes ? limit - bytes : 1;
 }

@@ -9,6 +9,7 @@
 // An axis as the caller described it.
 static const struct axis *described_axis(const struct shape *shape, int i)
 {
+    if (shape->ghosts.boundary) return &shape->ghosts.axis[i];
     return i == 0 ? shape_own_axis(shape) : &shape->axis[i];
 }
 
@@ -61,6 +62,9 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
     if (shape->relu) text_add(text, ", relu");
     if (shape->separable) text_add(text, ", separable");
     if (shape->channels_last) text_add(text, ", channels last");
+    static const char *const boundaries[] = {"zero",    "constant",  "edge",
+                                             "reflect", "symmetric", "wrap"};
+    if (shape->ghosts.boundary) text_add(text, ", boundary %s", boundaries[shape->ghosts.boundary]);
     const bool parallel = plan->engine && plan->engine->stream.pause;
     if (!plan->device->host) {
         text_add(text, "; %s\n", plan->device->name);

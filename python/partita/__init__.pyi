@@ -126,6 +126,8 @@ class Problem:
     separable: bool = False
     channels_last: bool = False
     up: int = 1
+    boundary: str = "zero"
+    boundary_value: float = 0.0
     def __init__(
         self,
         *,
@@ -148,6 +150,8 @@ class Problem:
         separable: bool = False,
         channels_last: bool = False,
         up: int = 1,
+        boundary: str = "zero",
+        boundary_value: float = 0.0,
     ) -> None: ...
     def __post_init__(self) -> None: ...
     @property

@@ -9,6 +9,9 @@ from partita._errors import check
 from partita._partita import ffi, lib
 
 _OPS = {"convolve": lib.PARTITA_CONVOLVE, "correlate": lib.PARTITA_CORRELATE}
+_BOUNDARIES = {"zero": lib.PARTITA_BOUNDARY_ZERO, "constant": lib.PARTITA_BOUNDARY_CONSTANT,
+               "edge": lib.PARTITA_BOUNDARY_EDGE, "reflect": lib.PARTITA_BOUNDARY_REFLECT,
+               "symmetric": lib.PARTITA_BOUNDARY_SYMMETRIC, "wrap": lib.PARTITA_BOUNDARY_WRAP}
 _ACTIVATIONS = {"linear": lib.PARTITA_LINEAR, "relu": lib.PARTITA_RELU}
 UNBOUNDED = lib.PARTITA_UNBOUNDED
 
@@ -75,7 +78,8 @@ class Problem:
     What to compute: a stream, signals of a known length, or a layer.
 
     All are one formula: ``y[n, k, p]`` is the sum over c and r of
-    ``w[k, c, r] * x[n, c, stride*p + dilation*r - pad]``, where x is zero outside its size. This is ``op="correlate"``;
+    ``w[k, c, r] * x[n, c, stride*p + dilation*r - pad]``, where x is zero outside its size, or what `boundary` says. This
+    is ``op="correlate"``;
     ``op="convolve"`` reads the taps backwards along every axis.
 
     Parameters
@@ -100,7 +104,8 @@ class Problem:
     stride, dilation : int or tuple of int, optional
         Distance between outputs, and between taps.
     pad : int, tuple of int, or tuple of (before, after), optional
-        Zeros around x, for each axis a number or two. Negative numbers crop. Streams are causal and have no padding.
+        Positions around x, zeros without `boundary`; for each axis a number or two. Negative numbers crop. Streams are
+        causal and have no padding.
     block : int, optional
         Of streams: the frames of the largest usual call. 1024 if it is not given. Calls of any size work.
     latency : int or math.inf, optional
@@ -115,6 +120,11 @@ class Problem:
         Of bounded real problems: x and y have their channels as the last axis. The taps stay as they are.
     up : int, optional
         Of one axis: ``up - 1`` zeros are inserted after each sample of x; `stride`, `dilation` and `pad` count them.
+    boundary : {"zero", "constant", "edge", "reflect", "symmetric", "wrap"}, optional
+        Of bounded problems on the CPU: the values of the padding, by the names of `numpy.pad`. The padding of an axis of n
+        samples is at most n - 1 with "reflect", and at most n with "symmetric" and "wrap".
+    boundary_value : float, optional
+        Of real types with ``boundary="constant"``: the constant.
 
     Examples
     --------
@@ -144,6 +154,8 @@ class Problem:
     separable: bool = False
     channels_last: bool = False
     up: int = 1
+    boundary: str = "zero"
+    boundary_value: float = 0.0
 
     def __post_init__(self):
         given = (self.kernel, self.size, self.stride, self.dilation, self.pad)
@@ -168,7 +180,9 @@ class Problem:
         }
         normal |= {name: _axes(name, getattr(self, name), rank) for name in ("kernel", "stride", "dilation")}
         normal |= {name: positive(name, getattr(self, name)) for name in ("batch", "in_channels", "groups", "up")}
+        normal["boundary_value"] = float(self.boundary_value)
         choice("op", self.op, _OPS)
+        choice("boundary", self.boundary, _BOUNDARIES)
         choice("activation", self.activation, _ACTIVATIONS)
         for name, value in normal.items():
             object.__setattr__(self, name, value)
@@ -236,4 +250,6 @@ class Problem:
             "separable": self.separable,
             "channels_last": self.channels_last,
             "up": self.up,
+            "boundary": _BOUNDARIES[self.boundary],
+            "boundary_value": self.boundary_value,
         })

@@ -37,6 +37,28 @@ def test_forward_and_gradients_of_a_layer(dtype):
     np.testing.assert_allclose(plan.backward_bias(gy), gb, rtol=0, atol=reference.bound(gb, gy.size / 6, dtype))
 
 
+@pytest.mark.parametrize("boundary, in_scipy", [("constant", "constant"), ("edge", "nearest"), ("reflect", "mirror"),
+                                                ("symmetric", "reflect"), ("wrap", "wrap")])
+def test_ghost_cells_are_those_of_numpy_and_scipy(boundary, in_scipy):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    generator = np.random.default_rng(3)
+    x, w = generator.normal(size=(20, 31)), generator.normal(size=(5, 7))
+    constant = {"constant_values": -0.25} if boundary == "constant" else {}
+    problem = partita.Problem(op="correlate", signal="f64", kernel=w.shape, size=x.shape, pad=(2, 3), boundary=boundary,
+                              boundary_value=constant.get("constant_values", 0))
+    plan = partita.Plan(problem, directions=("forward", "backward_data", "backward_weight"))
+    y = plan.forward(plan.filter(w[None, None]), x[None, None])[0, 0]
+    expected = ndimage.correlate(x, w, mode=in_scipy, cval=-0.25)
+    np.testing.assert_allclose(y, expected, rtol=0, atol=reference.bound(expected, w.size, np.float64))
+    padded = np.pad(x, [(2, 2), (3, 3)], boundary, **constant)
+    gw = np.array([[np.vdot(padded[i:i + 20, j:j + 31], y) for j in range(7)] for i in range(5)])
+    np.testing.assert_allclose(plan.backward_weight(x[None, None], y[None, None])[0, 0], gw, rtol=0,
+                               atol=reference.bound(gw, y.size, np.float64))
+    if not constant:  # then y is linear in x
+        gx = plan.backward_data(plan.filter(w[None, None]), y[None, None])
+        np.testing.assert_allclose(np.vdot(gx, x), np.vdot(y, y), rtol=1e-12)
+
+
 def test_convolution_reads_taps_backwards_and_leaves_out_axes_of_length_one():
     plan = partita.Plan(partita.Problem(kernel=4, size=100, pad=3, signal="f64"))
     x, h = np.random.default_rng(3).normal(size=100), [1.0, -2.0, 0.5, 4.0]

@@ -48,6 +48,7 @@ def test_equal_problems_are_one_key():
     ({"kernel": (1, 2), "size": (1, 2, 3)}, ValueError, "different numbers of axes"),
     ({"kernel": (1,) * 4}, ValueError, "4 axes: 1 to 3"),
     ({"kernel": 1, "op": "multiply"}, ValueError, "op = 'multiply': one of 'convolve', 'correlate'"),
+    ({"kernel": 1, "boundary": "mirror"}, ValueError, "boundary = 'mirror': one of 'zero', 'constant', 'edge'"),
     ({"kernel": 1, "signal": "int32"}, TypeError, "int32 is not a sample type"),
     ({"kernel": 1, "signal": np.int16}, TypeError, "not a sample type"),
     ({"kernel": 1, "pad": ((1, 2, 3),)}, ValueError, "zeros before and after"),
@@ -56,6 +57,11 @@ def test_equal_problems_are_one_key():
 def test_fields_that_make_no_sense(fields, error, text):
     with pytest.raises(error, match=text):
         partita.Problem(**fields)
+
+
+def test_padding_wider_than_a_reflection():
+    with pytest.raises(ValueError, match="at most 2 with this problem.boundary|argument out of range"):
+        partita.Problem(kernel=3, size=3, pad=3, boundary="reflect").output_shape
 
 
 def test_a_problem_without_outputs():

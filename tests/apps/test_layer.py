@@ -121,6 +121,29 @@ class Layer(Case):
         self.assertEqual(self.read("a.npy"), self.read("b.npy"))
         self.fails(*names, "--output", "c.npy", "--pad", "same", "--stride", 2, says=("--pad same", "stride of 1"), rc=1)
 
+    def test_boundaries(self):
+        """The layer of an input that NumPy has padded, and its transpose."""
+        x, w, pad = self.noise(2, 3, 9, 8, dtype="f8"), self.noise(4, 3, 3, 4, dtype="f8"), ((2, 3), (1, 0))
+        self.save(x=x, w=w)
+        for name in ("edge", "reflect", "symmetric", "wrap", "-0.75", "0"):
+            with self.subTest(boundary=name):
+                constant = {"constant_values": float(name)} if name[-1].isdigit() else {}
+                wide = np.pad(x, [(0, 0), (0, 0), *zip(*pad)], "constant" if constant else name, **constant)
+                expected = forward(wide, w, (1, 1), ((0, 0), (0, 0)), (1, 1), 1)
+                options = ("--pad", numbers(*pad[0], *pad[1]), "--boundary=" + name)
+                self.run_program("layer", "forward", "-i", "x.npy", "-w", "w.npy", "--output", "y.npy", *options)
+                self.close(np.load("y.npy"), expected, gate("f8"))
+                gy = self.noise(*expected.shape, dtype="f8")
+                self.save(gy=gy)
+                self.run_program("layer", "backward-weight", "--grad-output", "gy.npy", "-i", "x.npy", "--kernel-shape", "3,4",
+                                 "--output", "gw.npy", *options)
+                limit = gate("f8") * np.linalg.norm(gy) * np.linalg.norm(expected)
+                self.assertLessEqual(abs(np.vdot(gy, expected) - np.vdot(np.load("gw.npy"), w)), limit)
+                if not constant:
+                    self.run_program("layer", "backward-data", "--grad-output", "gy.npy", "-w", "w.npy", "--input-shape",
+                                     "2,3,9,8", "--output", "gx.npy", *options)
+                    self.assertLessEqual(abs(np.vdot(gy, expected) - np.vdot(np.load("gx.npy"), x)), limit)
+
     def test_byte_orders_and_fortran(self):
         x, w = self.noise(1, 1, 6, 6), self.noise(1, 1, 3, 3)
         self.save(x=x.astype(">f4"), w=np.asfortranarray(w), ones=np.asfortranarray(np.ones((4, 1, 1, 1), "f4")))
@@ -176,6 +199,8 @@ class Layer(Case):
         bad("x.npy", "w.npy", "--stride 0", more=("--stride", "0"))
         bad("x.npy", "w.npy", "--dilation 1,x", more=("--dilation", "1,x"))
         bad("x.npy", "w.npy", "--pad 1,2,3", "for 2 axes", more=("--pad", "1,2,3"))
+        bad("x.npy", "w.npy", "--boundary mirror: must be edge", more=("--boundary", "mirror"))
+        bad("x.npy", "w.npy", "--pad 9", "at most 8 with this --boundary", more=("--pad", "9", "--boundary", "reflect"), rc=2)
         bad("x.npy", "w.npy", "workspace", more=("--workspace-limit", 100))
         bad("x.npy", "w.npy", '--device "gpu": no such device', more=("--device", "gpu"))
         self.fails("layer", "forward", "--input", "x.npy", "--weight", "w.npy", "--output", "x.npy", says="x.npy")

@@ -159,6 +159,10 @@ static void refusals(void **state)
     options.log = log_into(&lines);
     options.engine = "cpu/direct";
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_ARG);
+    options.log = log_into(&lines);
+    problem = (struct partita_problem){SIZE(9, 9), KERNEL(3, 3), PAD(1, 1), BOUNDARY(WRAP)};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "problem.boundary: on the CPU only"));
     assert_null(plan);
 }
 

@@ -63,6 +63,8 @@ static struct partita_problem take_problem(struct input *input)
         p.block = take_size(input, 3000);
         p.latency = take_size(input, 5000);
     }
+    if (input_take(input, 1) % 8 == 7) p.boundary = (enum partita_boundary)take_int(input, 6);
+    if (p.boundary == PARTITA_BOUNDARY_CONSTANT) p.boundary_value = 0.5;
     return p;
 }
 

@@ -104,6 +104,8 @@ static struct partita_problem random_problem(void)
     p.channels_last = layer && chance(3);
     p.separable = p.rank == 2 && chance(16);
     if (!layer && chance(2)) p.up = magnitude(12);
+    else if (chance(4)) p.boundary = (enum partita_boundary)below(6);
+    if (p.boundary == PARTITA_BOUNDARY_CONSTANT) p.boundary_value = 0.5;
     return p;
 }
 

@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -90,6 +91,25 @@ static const struct bad_problem bad_problems[] = {
     {"separable-of-one-axis", {LENGTH(28), .separable = true}, "separable", "rank 1"},
     {"reserved", {LENGTH(28), .reserved = true}, "reserved", "false"},
     {"separable-of-stream", {STREAM(64), .separable = true}, "separable", "streams"},
+    {"boundary-unknown", {LENGTH(28), .boundary = 6}, "boundary", "6"},
+    {"boundary-value-alone", {LENGTH(28), .boundary_value = 0.5}, "boundary_value", "0.5"},
+    {"boundary-value-of-edge",
+     {LENGTH(28), BOUNDARY(EDGE), .boundary_value = NAN},
+     "boundary_value",
+     "nan"},
+    {"boundary-of-stream", {STREAM(64), BOUNDARY(WRAP)}, "boundary", "5"},
+    {"boundary-of-up", {LENGTH(28), UP(2), BOUNDARY(EDGE)}, "boundary", "2"},
+    {"boundary-of-complex",
+     {LENGTH(28), TYPE(PARTITA_CF32), BOUNDARY(CONSTANT), .boundary_value = 1},
+     "boundary_value",
+     "real types"},
+    {"reflect-wide", {LENGTH(28), BOUNDARY(REFLECT), PAD_END(28)}, "boundary", "27"},
+    {"reflect-wide-second",
+     {SIZE(9, 5), KERNEL(1, 9), BOUNDARY(REFLECT), PAD_BEGIN(0, 5)},
+     "pad_begin[1]",
+     "5"},
+    {"symmetric-wide", {LENGTH(28), BOUNDARY(SYMMETRIC), PAD_BEGIN(29)}, "boundary", "28"},
+    {"wrap-wide", {LENGTH(28), BOUNDARY(WRAP), PAD_BEGIN(29)}, "pad_begin[0]", "29"},
     {"up-huge", {LENGTH(28), UP((size_t)1 << 21)}, "up", "2097152"},
     {"up-of-layer", {SIZE(28, 28), UP(2)}, "up", "one axis"},
     {"up-of-half", {LENGTH(28), TYPE(PARTITA_F16), UP(2)}, "up", "f16"},

@@ -29,6 +29,7 @@
 #define PAD(...) .pad_begin = {__VA_ARGS__}, .pad_end = {__VA_ARGS__}
 #define LATENCY(n) .latency = n
 #define UP(n) .up = n
+#define BOUNDARY(name) .boundary = PARTITA_BOUNDARY_##name
 
 // One tap, samples and outputs without gaps, terms enough for two chunks.
 #define POINTWISE_LAYER                                                                            \

@@ -89,6 +89,29 @@ size_t reference_outputs(const struct partita_problem *problem, size_t axis)
     return room < 0 ? 0 : (size_t)room / or_one(problem->stride[axis]) + 1;
 }
 
+// |i| steps from sample 0 on, back and forth between the ends; `twice`: a turn is a step, too.
+static ptrdiff_t bounce(size_t n, ptrdiff_t i, bool twice)
+{
+    ptrdiff_t at = 0, step = i < 0 ? -1 : 1;
+    for (ptrdiff_t k = i < 0 ? -i : i; n > 1 && k > 0; k--) {
+        const bool turns = at + step < 0 || at + step == (ptrdiff_t)n;
+        if (turns) step = -step;
+        if (!turns || !twice) at += step;
+    }
+    return at;
+}
+
+ptrdiff_t reference_inside(enum partita_boundary boundary, size_t n, ptrdiff_t i)
+{
+    if (i >= 0 && i < (ptrdiff_t)n) return i;
+    if (boundary == PARTITA_BOUNDARY_REFLECT) return bounce(n, i, false);
+    if (boundary == PARTITA_BOUNDARY_SYMMETRIC) return bounce(n, i, true);
+    if (boundary == PARTITA_BOUNDARY_EDGE) return i < 0 ? 0 : (ptrdiff_t)n - 1;
+    if (boundary != PARTITA_BOUNDARY_WRAP) return -1;
+    while (i < 0) i += (ptrdiff_t)n;
+    return i % (ptrdiff_t)n;
+}
+
 // A problem with defaults filled in, its axes at the end and unused ones of extent 1, and its
 // samples in long double.
 struct loops {
@@ -96,6 +119,8 @@ struct loops {
     size_t kernel[3], size[3], stride[3], dilation[3], out_size[3];
     size_t up; // of the last axis, problems of one axis only
     ptrdiff_t pad[3];
+    enum partita_boundary boundary;
+    double outside; // PARTITA_BOUNDARY_CONSTANT
     bool convolve, real;
     double complex *x, *w;
 };
@@ -126,6 +151,8 @@ static struct loops prepare(const struct partita_problem *p, const void *x, cons
     s.real = is_real(p->signal) && is_real(reference_taps(p));
     s.taps = s.plane = s.outputs = 1;
     s.up = or_one(p->up);
+    s.boundary = p->boundary;
+    s.outside = p->boundary_value;
     size_t unused = 3 - (size_t)reference_rank(p);
     for (size_t a = 0; a < 3; a++) {
         size_t b = a < unused ? 0 : a - unused;
@@ -144,11 +171,12 @@ static struct loops prepare(const struct partita_problem *p, const void *x, cons
     return s;
 }
 
-// Sample of an axis of x under tap r of output p, or a negative number where x is zero.
+// Sample of an axis of x under tap r of output p, or a negative number where x is zero or constant.
 static ptrdiff_t under(const struct loops *s, size_t axis, size_t p, size_t r)
 {
     const ptrdiff_t at = (ptrdiff_t)(s->stride[axis] * p + s->dilation[axis] * r) - s->pad[axis];
     const ptrdiff_t up = axis == 2 ? (ptrdiff_t)s->up : 1;
+    if (s->boundary) return reference_inside(s->boundary, s->size[axis], at);
     return at % up == 0 && at / up < (ptrdiff_t)s->size[axis] ? at / up : -1;
 }
 
@@ -171,13 +199,17 @@ static void add_channel(const struct loops *s, long double *sum, const double co
     for (size_t i = 0; i < s->kernel[0]; i++)
         for (size_t j = 0; j < s->kernel[1]; j++) {
             const ptrdiff_t slice = under(s, 0, p[0], i), line = under(s, 1, p[1], j);
-            if (slice < 0 || line < 0) continue;
+            const bool constant = s->boundary == PARTITA_BOUNDARY_CONSTANT;
+            const bool outside = slice < 0 || line < 0;
+            if (outside && !constant) continue;
             const double complex *row =
-                x + ((size_t)slice * s->size[1] + (size_t)line) * s->size[2];
+                outside ? NULL : x + ((size_t)slice * s->size[1] + (size_t)line) * s->size[2];
             for (size_t k = 0; k < s->kernel[2]; k++) {
                 const size_t tap = (i * s->kernel[1] + j) * s->kernel[2] + k;
                 const ptrdiff_t at = under(s, 2, p[2], k);
-                if (at >= 0) add_product(s, sum, row[at], w[s->convolve ? s->taps - 1 - tap : tap]);
+                const double complex weight = w[s->convolve ? s->taps - 1 - tap : tap];
+                if (row && at >= 0) add_product(s, sum, row[at], weight);
+                else if (constant) add_product(s, sum, s->outside, weight);
             }
         }
 }

@@ -18,6 +18,10 @@ enum partita_type reference_taps(const struct partita_problem *problem);
 // Output samples along an axis of a valid bounded problem.
 size_t reference_outputs(const struct partita_problem *problem, size_t axis);
 
+// The sample of an axis of n samples that index i means; -1 outside if there are zeros or
+// problem->boundary_value.
+ptrdiff_t reference_inside(enum partita_boundary boundary, size_t n, ptrdiff_t i);
+
 // y[batch][out_channels][outputs] of a bounded problem; x and w in the problem's own types and
 // layouts.
 void reference_forward(const struct partita_problem *problem, double complex *y, const void *x,

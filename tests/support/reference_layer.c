@@ -14,6 +14,8 @@ struct layer_shape {
     size_t plane, positions, taps;
     size_t x_channel, x_position, y_channel, y_position; // strides
     bool flip;
+    enum partita_boundary boundary;
+    double outside; // PARTITA_BOUNDARY_CONSTANT
 };
 
 static size_t or_one(size_t value)
@@ -31,6 +33,8 @@ static struct layer_shape layer_shape_of(const struct partita_problem *p)
     s.in = or_one(p->in_channels) / s.groups;
     s.out = or_one(p->out_channels) / s.groups;
     s.flip = p->op == PARTITA_CONVOLVE;
+    s.boundary = p->boundary;
+    s.outside = p->boundary_value;
     int rank = reference_rank(p);
     for (int a = 0; a < 3; a++) {
         bool used = a < rank;
@@ -61,13 +65,14 @@ static void split(size_t index, const size_t extent[3], size_t ret[3])
     ret[0] = index / extent[2] / extent[1];
 }
 
-// The sample of a plane of x that tap r multiplies in output p; -1 in the padding.
+// The sample of a plane of x that tap r multiplies in output p; -1 where that is zero or constant.
 static ptrdiff_t met(const struct layer_shape *s, const size_t p[3], const size_t r[3])
 {
     ptrdiff_t index = 0;
     for (int a = 0; a < 3; a++) {
         ptrdiff_t at = (ptrdiff_t)(s->stride[a] * p[a] + s->dilation[a] * r[a]) - s->pad[a];
-        if (at < 0 || at >= (ptrdiff_t)s->size[a]) return -1;
+        at = reference_inside(s->boundary, s->size[a], at);
+        if (at < 0) return -1;
         index = index * (ptrdiff_t)s->size[a] + at;
     }
     return index;
@@ -79,9 +84,10 @@ struct factors {
     const double *y, *x, *w;
 };
 
-// sum[...] += product for all images and channels, at one position, tap and sample of their planes.
+// sum[...] += product for all images and channels, at one position, tap and sample of their planes;
+// sample -1: the constant.
 static void add_products(const struct layer_shape *s, const struct factors *f, size_t position,
-                         size_t tap, size_t sample)
+                         size_t tap, ptrdiff_t sample)
 {
     for (size_t n = 0; n < s->batch; n++)
         for (size_t k = 0; k < s->groups * s->out; k++)
@@ -89,11 +95,13 @@ static void add_products(const struct layer_shape *s, const struct factors *f, s
                 const size_t iy = n * s->groups * s->out * s->positions + k * s->y_channel +
                                   position * s->y_position;
                 const size_t ix = n * s->groups * s->in * s->plane +
-                                  (k / s->out * s->in + c) * s->x_channel + sample * s->x_position;
+                                  (k / s->out * s->in + c) * s->x_channel +
+                                  (size_t)(sample < 0 ? 0 : sample) * s->x_position;
                 const size_t iw = (k * s->in + c) * s->taps + tap;
-                if (!f->y) f->sum[iy] += (long double)f->x[ix] * f->w[iw];
-                else if (!f->x) f->sum[ix] += (long double)f->y[iy] * f->w[iw];
-                else f->sum[iw] += (long double)f->y[iy] * f->x[ix];
+                const double x = sample < 0 || !f->x ? s->outside : f->x[ix];
+                if (!f->y) f->sum[iy] += (long double)x * f->w[iw];
+                else if (f->x) f->sum[iw] += (long double)f->y[iy] * x;
+                else if (sample >= 0) f->sum[ix] += (long double)f->y[iy] * f->w[iw];
             }
 }
 
@@ -108,7 +116,8 @@ static void accumulate(const struct layer_shape *s, long double *sum, const doub
         for (size_t tap = 0; tap < s->taps; tap++) {
             split(s->flip ? s->taps - 1 - tap : tap, s->kernel, r);
             const ptrdiff_t at = met(s, p, r);
-            if (at >= 0) add_products(s, &factors, position, tap, (size_t)at);
+            if (at >= 0 || s->boundary == PARTITA_BOUNDARY_CONSTANT)
+                add_products(s, &factors, position, tap, at);
         }
     }
 }
