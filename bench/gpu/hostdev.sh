@@ -35,7 +35,8 @@ while read -r engine state; do
     esac
     check $? "$engine is $state"
 done <"$folder/list"
-for peer in cufft-complex cufft-real cufft-blocks two-passes cpu/partitioned cuda/partitioned-16-bit; do
+for peer in cufft-complex cufft-real cufft-blocks two-passes ladder-memory ladder-cache \
+    ladder-input-tile ladder-output-tile cpu/partitioned cuda/partitioned-16-bit; do
     grep -q ",$peer," "$folder/rows"
     check $? "$peer answers right"
 done

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The separable filter's method is that of V. Podlozhnyuk, Image Convolution with CUDA (2007), as
-// in CUDA's samples: a kernel for the rows and one for the columns, tiles with their halo in shared
-// memory, taps in constant memory, loops over taps unrolled, several outputs a thread.
+// The ladder of stencils is that of W. Hwu, D. Kirk and I. El Hajj, Programming Massively Parallel
+// Processors, chapter 7. The separable filter's method is that of V. Podlozhnyuk, Image Convolution
+// with CUDA (2007), as in CUDA's samples: a kernel for the rows and one for the columns, tiles with
+// their halo in shared memory, taps in constant memory, loops over taps unrolled, several outputs a
+// thread.
 #include "cuda/kernels/launch.cuh"
 
 #include "gpu/kernels.h"
@@ -156,6 +158,93 @@ __global__ void columns_kernel(float *to, const float *from, two_passes f)
         if (x < f.width && y0 + i < f.height) to[(size_t)(y0 + i) * f.width + x] = sum;
     }
 }
+
+// Stencils: the edge of a thread block, and of its tile with the halo.
+constexpr int EDGE = 32, WIDE = EDGE + 2 * R, INNER = EDGE - 2 * R;
+
+inline __device__ float sample(const float *from, const stencil &s, int y, int x)
+{
+    const bool inside = y >= 0 && y < s.height && x >= 0 && x < s.width;
+    return inside ? from[(size_t)y * s.width + x] : 0;
+}
+
+struct corner {
+    int y, x;
+};
+
+// The first position of a block of `edge` outputs along both axes.
+inline __device__ corner block_begin(const stencil &s, int edge)
+{
+    int64_t block = blockIdx.x;
+    const int x = (int)take(&block, ceiling(s.width, edge)) * edge;
+    return {(int)block * edge, x};
+}
+
+// Stores the sum of the taps times read(i, k), the sample i rows and k columns after the first one.
+template <typename Read>
+inline __device__ void store_stencil(float *to, const stencil &s, int y, int x, const Read &read)
+{
+    float sum = 0;
+    if (y >= s.height || x >= s.width) return;
+    for (int i = 0; i <= 2 * R; i++)
+#pragma unroll
+        for (int k = 0; k <= 2 * R; k++) sum += s.taps[i][k] * read(i, k);
+    to[(size_t)y * s.width + x] = sum;
+}
+
+__global__ void in_memory_kernel(float *to, const float *from, const __grid_constant__ stencil s)
+{
+    const corner begin = block_begin(s, EDGE);
+    const int y = begin.y + (int)threadIdx.y, x = begin.x + (int)threadIdx.x;
+    store_stencil(to, s, y, x, [&](int i, int k) { return sample(from, s, y + i - R, x + k - R); });
+}
+
+__global__ void in_cache_kernel(float *to, const float *from, const __grid_constant__ stencil s)
+{
+    const corner begin = block_begin(s, EDGE);
+    const int row = (int)threadIdx.y, column = (int)threadIdx.x;
+    float *tile = (float *)shared_memory;
+    tile[row * EDGE + column] = sample(from, s, begin.y + row, begin.x + column);
+    __syncthreads();
+    store_stencil(to, s, begin.y + row, begin.x + column, [&](int i, int k) {
+        const int y = row + i - R, x = column + k - R;
+        const bool in_tile = y >= 0 && y < EDGE && x >= 0 && x < EDGE;
+        return in_tile ? tile[y * EDGE + x] : sample(from, s, begin.y + y, begin.x + x);
+    });
+}
+
+__global__ void input_tile_kernel(float *to, const float *from, const __grid_constant__ stencil s)
+{
+    const corner begin = block_begin(s, INNER);
+    const int row = (int)threadIdx.y, column = (int)threadIdx.x;
+    float *tile = (float *)shared_memory;
+    tile[row * EDGE + column] = sample(from, s, begin.y + row - R, begin.x + column - R);
+    __syncthreads();
+    if (row >= INNER || column >= INNER) return;
+    store_stencil(to, s, begin.y + row, begin.x + column,
+                  [&](int i, int k) { return tile[(row + i) * EDGE + column + k]; });
+}
+
+__global__ void output_tile_kernel(float *to, const float *from, const __grid_constant__ stencil s)
+{
+    const corner begin = block_begin(s, EDGE);
+    const int row = (int)threadIdx.y, column = (int)threadIdx.x;
+    float *tile = (float *)shared_memory;
+    for (int i = row; i < WIDE; i += EDGE)
+        for (int k = column; k < WIDE; k += EDGE)
+            tile[i * WIDE + k] = sample(from, s, begin.y + i - R, begin.x + k - R);
+    __syncthreads();
+    store_stencil(to, s, begin.y + row, begin.x + column,
+                  [&](int i, int k) { return tile[(row + i) * WIDE + column + k]; });
+}
+
+// Thread blocks of EDGE x EDGE threads with `outputs` outputs along both axes.
+bool queue_stencil(void (*kernel)(float *, const float *, stencil), int outputs, int tile,
+                   float *to, const float *from, const stencil *s)
+{
+    return queue(kernel, ceiling(s->width, outputs) * ceiling(s->height, outputs), dim3(EDGE, EDGE),
+                 tile * tile * sizeof(float), to, from, *s) == cudaSuccess;
+}
 } // namespace
 
 bool pad_to_real(float *to, const float *from, rows l, bool reversed)
@@ -222,4 +311,24 @@ bool filter_columns(float *to, const float *from, const two_passes *f)
     return queue(columns_kernel, ceiling(f->width, COLUMN_X) * ceiling(f->height, COLUMN_Y * STEPS),
                  dim3(COLUMN_X, COLUMN_Y), COLUMN_X * COLUMN_PITCH * sizeof(float), to, from,
                  *f) == cudaSuccess;
+}
+
+bool stencil_in_memory(float *to, const float *from, const stencil *s)
+{
+    return queue_stencil(in_memory_kernel, EDGE, 0, to, from, s);
+}
+
+bool stencil_in_cache(float *to, const float *from, const stencil *s)
+{
+    return queue_stencil(in_cache_kernel, EDGE, EDGE, to, from, s);
+}
+
+bool stencil_input_tile(float *to, const float *from, const stencil *s)
+{
+    return queue_stencil(input_tile_kernel, INNER, EDGE, to, from, s);
+}
+
+bool stencil_output_tile(float *to, const float *from, const stencil *s)
+{
+    return queue_stencil(output_tile_kernel, EDGE, WIDE, to, from, s);
 }

@@ -66,6 +66,19 @@ struct two_passes {
 bool filter_rows(float *to, const float *from, const struct two_passes *filter);
 bool filter_columns(float *to, const float *from, const struct two_passes *filter);
 
+// Correlates a plane with taps [2 * TWO_PASSES_RADIUS + 1][2 * TWO_PASSES_RADIUS + 1], with zeros
+// outside, in one pass with the taps in constant memory. The rungs of the ladder differ in how a
+// thread block reads samples.
+struct stencil {
+    float taps[2 * TWO_PASSES_RADIUS + 1][2 * TWO_PASSES_RADIUS + 1];
+    int width, height;
+};
+typedef bool stencil_fn(float *to, const float *from, const struct stencil *stencil);
+stencil_fn stencil_in_memory;   // each from memory
+stencil_fn stencil_in_cache;    // a tile of its outputs in shared memory, the halo through caches
+stencil_fn stencil_input_tile;  // a thread loads one sample; those of the halo have no output
+stencil_fn stencil_output_tile; // a thread has one output, and loads several samples of the tile
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Layers, signals and streams on a CUDA device. Arrays of layers and signals are resident there;
-// the peers are cuFFT and a separable filter in two passes on the same device, and for streams the
-// CPU. An item is a multiply-add of a layer's direct sums, or a sample.
+// the peers are cuFFT, a separable filter in two passes and stencils on the same device, and for
+// streams the CPU. An item is a multiply-add of a layer's direct sums, or a sample.
 //   --tiny       sizes for a stand-in for a device; times mean nothing
 //   --describe   prints the cases as CSV and runs nothing
 //   --device     prints the device, or says what is missing, in one line and runs nothing
@@ -59,6 +59,10 @@ static const struct contender peers[] = {
     {.name = "cufft-real", .threads = 1, .open = peer_cufft_real},
     {.name = "cufft-blocks", .threads = 1, .open = peer_cufft_blocks},
     {.name = "two-passes", .threads = 1, .open = peer_two_passes},
+    {.name = "ladder-memory", .threads = 1, .open = peer_two_passes},
+    {.name = "ladder-cache", .threads = 1, .open = peer_two_passes},
+    {.name = "ladder-input-tile", .threads = 1, .open = peer_two_passes},
+    {.name = "ladder-output-tile", .threads = 1, .open = peer_two_passes},
 };
 
 enum {
