@@ -169,7 +169,7 @@ def forward(rows):
     sizes = {row["layer"]: row["fft_size"] for row in read(rows.root, "thesis-3.1")}
     chosen = {row["case"]: f"{row['engine']}, {row['transform']}" for row in read(rows.root, "choices-avx512", "tests/plan")}
     for line in caffenet(rows, "thesis-4.1", "forward"):
-        yield (line[0], sizes.get(line[0], ""), *line[1:6], chosen.get(f"caffenet-{line[0][-1]}-forward", ""), *line[6:])
+        yield (line[0], sizes.get(line[0], ""), *line[1:6], chosen.get(f"caffenet-{line[0][-1]}-n{line[6]}-forward", ""), *line[6:])
 
 
 def gradient(rows):
