@@ -139,7 +139,7 @@ def without_last_member(struct, members):
     lines = [line for line in members.split("\n") if re.match(r"    [a-z]", line)]
     last = lines[-1]
     if re.search(r"\b(reserved|filter_uses)\b", last):  # with what shares its word
-        last = {"problem": lines[-4], "options": lines[-2], "design": lines[-2]}[struct]
+        last = {"problem": lines[-4], "options": lines[-2], "design": lines[-2], "call": lines[-2]}[struct]
     return members[:members.index(last)].rstrip("\n")
 
 

@@ -219,7 +219,8 @@ static inline enum partita_status partita_plan_load(const struct partita_plan *p
 struct partita_call {
     // At least partita_plan_workspace(plan, direction) bytes, 64-byte aligned [the call allocates
     // it]. Backward weight with `saved` needs partita_saved_workspace bytes; partita_filter_update
-    // takes what forward and backward data need.
+    // takes what forward and backward data need. With `accumulate` that number of bytes is rounded
+    // up to a multiple of 64, and as many bytes as the results have follow.
     void *workspace;
     // Forward leaves the transforms of x here; backward weight takes them and does not read x,
     // which may be NULL. See partita_saved_create in advanced.h [none].
@@ -231,6 +232,12 @@ struct partita_call {
     // Devices: a cudaStream_t of the plan's device on which the call queues its work and returns
     // without waiting; cudaStreamLegacy is CUDA's default stream [the call waits].
     void *queue;
+    // The results, bias included, are added to what y, gx, gw or gb holds, as gradients of several
+    // micro-batches are: each element becomes the sum of its value and of the result that the call
+    // would write otherwise, rounded once more to its type; f16 and bf16 are added in f32. Not for
+    // forward with an activation [results replace what the array holds].
+    bool accumulate;
+    bool reserved[7]; // must be false
 };
 
 // Loads what calls with call.queue need: the device's kernels and those of its transforms, for all

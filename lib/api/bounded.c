@@ -54,10 +54,13 @@ static enum partita_status check_arrays(struct run *run, const struct arrays *ar
         [TAPS] = plan_taps_count(plan) * shape->tap_bytes,
         [BIAS] = shape->out_channels * sample,
     };
+    if (run->call.accumulate) run->inner.operands.accumulate = bytes[arrays->to.contents];
+    const size_t workspace = arrays->to.contents == BIAS
+                                 ? 0 // which is not used
+                                 : bounded_call_workspace(run->inner.plan, operands);
     const struct call_array list[] = {
         {arrays->to.name, operands->to, bytes[arrays->to.contents], alignment, true},
-        {"call.workspace", run->call.workspace, bounded_workspace(run->inner.plan), MEM_ALIGN,
-         true},
+        {"call.workspace", run->call.workspace, workspace, MEM_ALIGN, true},
         {arrays->from[0].name, operands->from[0], bytes[arrays->from[0].contents], alignment,
          false},
         {arrays->from[1].name, operands->from[1] ? operands->from[1] : run->call.taps,
@@ -72,7 +75,10 @@ static enum partita_status check_arrays(struct run *run, const struct arrays *ar
 static bool call_read(const struct partita_plan *plan, const struct partita_call *call,
                       size_t call_bytes, struct partita_call *ret)
 {
-    return sized_read(ret, sizeof *ret, call, call_bytes, &plan->log, "call");
+    static const bool unset[sizeof ret->reserved];
+    if (!sized_read(ret, sizeof *ret, call, call_bytes, &plan->log, "call")) return false;
+    return !memcmp(ret->reserved, unset, sizeof unset) ||
+           log_line(&plan->log, "call.reserved: must be false");
 }
 
 // The rule of forward and backward data: a filter of the plan, or taps.
@@ -106,6 +112,9 @@ enum partita_status partita_forward_sized(const struct partita_plan *plan,
     struct partita_saved *saved = run.call.saved;
     if (!filter_is_valid(plan, filter, &run.call) || !saved_is_valid(plan, saved))
         return PARTITA_ERR_ARG;
+    if (run.call.accumulate && plan->shape.relu)
+        return log_error(&plan->log, PARTITA_ERR_ARG,
+                         "call.accumulate: the problem has an activation");
     if (saved) run.inner.operands.cached_spectra = saved->data;
     enum partita_status status = check_arrays(
         &run, &(struct arrays){"partita_forward", {"y", Y}, {{"x", X}, {"call.taps", TAPS}}});

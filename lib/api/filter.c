@@ -113,9 +113,10 @@ static enum partita_status check_update(const struct partita_filter *filter, con
                                         const struct partita_call *call)
 {
     const struct partita_plan *plan = filter->plan;
-    if (call->taps || call->saved)
+    if (call->taps || call->saved || call->accumulate)
         return log_error(&plan->log, PARTITA_ERR_ARG,
-                         "call: an update of a filter takes neither call.taps nor call.saved");
+                         "call: an update of a filter takes no call.taps, call.saved or "
+                         "call.accumulate");
     if (plan->shape.stream)
         return log_error(&plan->log, PARTITA_ERR_STATE,
                          "filter: of streams, whose taps change by a swap to another filter");

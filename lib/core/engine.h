@@ -110,6 +110,9 @@ struct operands {
     bool from_taps; // forward with taps of a single use instead of a filter
     void *queue; // device: of the caller's, with all arrays and the workspace in its memory; work
                  // is only queued there. NULL: the call returns when the work is done
+    // Bytes of `to`, to whose values device->run adds the results; 0: they replace these. Engines
+    // write results to another array then.
+    size_t accumulate;
     // With estimate.peaks: raised to the bits of the largest magnitude that the run reads of
     // from[0] (peak_fn); NULL: not wanted.
     _Atomic uint64_t *peak;

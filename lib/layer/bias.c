@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The gradient of the bias on the CPU: gb[k] = the sum of gy over items and outputs.
+#include <string.h>
+
 #include "base/scalar.h"
 #include "base/sizes.h"
 #include "base/thread.h"
@@ -10,14 +12,19 @@ struct bias_call {
     const struct partita_plan *plan;
     char *gb;
     const char *gy;
+    bool accumulate;
 };
 
 static void put_bias(const struct bias_call *call, size_t k, double sum)
 {
+    const struct partita_plan *plan = call->plan;
+    const size_t bytes = plan->shape.sample_bytes;
     const float rounded = (float)sum;
-    if (call->plan->shape.half)
-        plan_narrow(call->plan)(call->gb + k * sizeof(uint16_t), &rounded, 1);
-    else scalar_put(call->plan->shape.f64, call->gb, k, sum);
+    double result; // or another scalar
+    if (plan->shape.half) plan_narrow(plan)(&result, &rounded, 1);
+    else scalar_put(plan->shape.f64, &result, 0, sum);
+    if (call->accumulate) bounded_add(plan, call->gb + k * bytes, &result, 1);
+    else memcpy(call->gb + k * bytes, &result, bytes);
 }
 
 static void sum_bias_channel(void *context, size_t k, int worker)
@@ -68,7 +75,7 @@ static void sum_bias_channels(void *context, size_t task, int worker)
 enum partita_status cpu_backward_bias(const struct partita_plan *plan,
                                       const struct operands *operands)
 {
-    struct bias_call call = {plan, operands->to, operands->from[0]};
+    struct bias_call call = {plan, operands->to, operands->from[0], operands->accumulate};
     const size_t channels = plan->shape.out_channels;
     if (plan->shape.channels_last)
         thread_loop(plan->threads, ceil_div(channels, BIAS_CHANNELS), sum_bias_channels, &call);

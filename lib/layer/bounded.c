@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "bounded.h"
 
+#include <assert.h>
+
 #include "base/sizes.h"
+#include "base/thread.h"
 #include "core/filter.h"
 #include "core/storage.h"
 #include "filter.h"
@@ -23,6 +26,12 @@ size_t bounded_workspace(const struct partita_plan *plan)
     return more ? size_add(mem_round(engine), more) : engine;
 }
 
+size_t bounded_call_workspace(const struct partita_plan *plan, const struct operands *operands)
+{
+    const size_t bytes = bounded_workspace(plan);
+    return operands->accumulate ? size_add(mem_round(bytes), operands->accumulate) : bytes;
+}
+
 // Results of all channels and items.
 static void take_from_branches(const struct shape *shape, char *y, const char *branches)
 {
@@ -35,6 +44,45 @@ static void take_from_branches(const struct shape *shape, char *y, const char *b
     }
 }
 
+void bounded_add(const struct partita_plan *plan, void *to, const void *results, size_t n)
+{
+    float sums[BOUNDED_ADDED], wide[BOUNDED_ADDED]; // of two bytes
+    assert(n <= BOUNDED_ADDED);
+    if (!plan->shape.half) {
+        plan->kernels->add(to, results, n);
+        return;
+    }
+    plan_widen(plan)(sums, to, n);
+    plan_widen(plan)(wide, results, n);
+    plan->kernels->add(sums, wide, n);
+    plan_narrow(plan)(to, sums, n);
+}
+
+struct addition {
+    const struct partita_plan *plan;
+    char *to;
+    const char *results;
+    size_t scalars;
+};
+
+static void add_task(void *context, size_t task, int worker)
+{
+    const struct addition *all = context;
+    const size_t first = task * BOUNDED_ADDED, at = first * shape_alignment(&all->plan->shape);
+    (void)worker;
+    bounded_add(all->plan, all->to + at, all->results + at,
+                size_min(BOUNDED_ADDED, all->scalars - first));
+}
+
+static void add_results(const struct partita_plan *plan, const struct operands *operands,
+                        const char *results)
+{
+    const size_t bytes = shape_alignment(&plan->shape);
+    struct addition all = {plan, operands->to, results, operands->accumulate / bytes};
+    assert(operands->accumulate % bytes == 0 && results != operands->to);
+    thread_loop(plan->threads, ceil_div(all.scalars, BOUNDED_ADDED), add_task, &all);
+}
+
 enum partita_status cpu_run(const struct partita_plan *plan, const struct partita_filter *filter,
                             const struct operands *operands, void *workspace)
 {
@@ -43,22 +91,28 @@ enum partita_status cpu_run(const struct partita_plan *plan, const struct partit
     const bool narrows = plan->shape.half && plan->direction == PARTITA_BACKWARD_WEIGHT;
     struct operands inner = *operands;
     _Atomic uint64_t peak = 0;
-    void *allocated = workspace ? NULL : mem_reserve(&plan->allocator, bounded_workspace(plan));
+    const size_t bytes = bounded_call_workspace(plan, operands);
+    void *allocated = workspace ? NULL : mem_reserve(&plan->allocator, bytes);
     if (!workspace) workspace = allocated;
     if (!workspace) return PARTITA_ERR_NOMEM;
+    char *results = operands->accumulate ? (char *)workspace + bytes - operands->accumulate
+                                         : (char *)operands->to;
+    inner.accumulate = 0;
     inner.peak = &peak;
     char *more = (char *)workspace + mem_round(plan_workspace(plan));
     char *extended = more + plan_wide_taps(plan);
+    inner.to = results;
     if (branches || narrows) inner.to = more;
     else if (ghosts && data) inner.to = extended;
     if (ghosts && !data) boundary_move(plan, extended, (void *)(uintptr_t)operands->from[0]);
     if (ghosts && !data) inner.from[0] = extended;
     enum partita_status status = plan->engine->bounded.run(plan, filter, &inner, workspace);
     if (status == PARTITA_OK) status = nonfinite_confine(plan, filter, &inner, workspace);
-    if (status == PARTITA_OK && branches) take_from_branches(&plan->shape, operands->to, inner.to);
+    if (status == PARTITA_OK && branches) take_from_branches(&plan->shape, results, inner.to);
     if (status == PARTITA_OK && narrows)
-        storage_convert(plan, operands->to, inner.to, plan_taps(plan), false);
-    if (status == PARTITA_OK && ghosts && data) boundary_move(plan, extended, operands->to);
+        storage_convert(plan, results, inner.to, plan_taps(plan), false);
+    if (status == PARTITA_OK && ghosts && data) boundary_move(plan, extended, results);
+    if (status == PARTITA_OK && operands->accumulate) add_results(plan, operands, results);
     mem_release(&plan->allocator, allocated);
     return status;
 }
@@ -97,7 +151,8 @@ enum partita_status bounded_run(const struct bounded_call *call)
         return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: %s needs a filter",
                          plan->engine->name);
     const bool allocates = !call->workspace && plan->device->host;
-    void *allocated = allocates ? mem_reserve(&plan->allocator, bounded_workspace(plan)) : NULL;
+    void *allocated =
+        allocates ? mem_reserve(&plan->allocator, bounded_call_workspace(plan, &operands)) : NULL;
     if (allocates && !allocated) return PARTITA_ERR_NOMEM;
     const enum partita_status status = pack_and_run(call, allocates ? allocated : call->workspace);
     mem_release(&plan->allocator, allocated);

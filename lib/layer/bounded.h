@@ -11,13 +11,20 @@ struct bounded_call {
     const struct partita_filter *filter; // NULL: taps, or backward weight
     const void *taps;
     struct operands operands;
-    void *workspace; // bounded_workspace bytes; NULL: allocated for the call
+    void *workspace; // bounded_call_workspace bytes; NULL: allocated for the call
 };
 
 // Bytes of workspace of one call: the engine's and behind them, where it computes the outputs of
 // branches (problem.up), those outputs or, of samples in two bytes, taps or their gradient in f32;
 // and the extended x (problem.boundary).
 size_t bounded_workspace(const struct partita_plan *plan);
+
+// The same of a call with these operands: behind those bytes lie results that are added to others.
+size_t bounded_call_workspace(const struct partita_plan *plan, const struct operands *operands);
+
+// to[i] += results[i], i < n scalars of the plan's samples; of two bytes in f32, rounded once.
+enum { BOUNDED_ADDED = 4096 }; // the largest n
+void bounded_add(const struct partita_plan *plan, void *to, const void *results, size_t n);
 
 enum partita_status bounded_run(const struct bounded_call *call);
 

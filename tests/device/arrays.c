@@ -10,47 +10,55 @@ size_t layer_bytes(const struct layer *layer, int array)
     return layer->n[array] * partita_type_size(layer->problem.signal);
 }
 
+enum { SCALAR = 8 };
+
 void *array_allocate(enum memory memory, size_t bytes)
 {
     void *made = NULL;
     if (memory == PAGEABLE) made = malloc(bytes);
     else if (memory == PINNED)
         assert_int_equal(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), cudaSuccess);
-    else assert_int_equal(cudaMalloc(&made, bytes), cudaSuccess);
+    else assert_int_equal(cudaMalloc(&made, bytes + SCALAR), cudaSuccess);
     assert_non_null(made);
-    return made;
+    return memory == MISALIGNED ? (char *)made + SCALAR : made;
 }
 
 void array_release(enum memory memory, void *array)
 {
     if (memory == PAGEABLE) free(array);
     else if (memory == PINNED) cudaFreeHost(array);
-    else cudaFree(array);
+    else cudaFree(memory == MISALIGNED ? (char *)array - SCALAR : array);
 }
 
-void layer_run_in(struct layer *layer, unsigned directions, enum memory from, enum memory to)
+static void run_in(struct layer *layer, unsigned directions, enum memory from, enum memory to,
+                   const struct partita_call *call)
 {
     void *array[LAYER_ARRAYS] = {0};
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         array[i] = array_allocate(i < LAYER_Y ? from : to, layer_bytes(layer, i));
         cudaMemcpy(array[i], layer->array[i], layer_bytes(layer, i), cudaMemcpyDefault);
     }
-    assert_ok(partita_forward(layer->plan, layer->filter, array[LAYER_Y], array[LAYER_X], NULL));
-    if (directions != PARTITA_FORWARD) {
-        assert_ok(partita_backward_data(layer->plan, layer->filter, array[LAYER_GX],
-                                        array[LAYER_GY], NULL));
-        assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X],
-                                          array[LAYER_GY], NULL));
-        assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY], NULL));
-    }
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
-        if (to != DEVICE)
+        if (i == LAYER_Y || directions != PARTITA_FORWARD)
+            assert_ok(layer_call(layer, (enum layer_array)i, array, call));
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
+        if (to < DEVICE)
             memcpy(layer->array[i], array[i], layer_bytes(layer, i)); // without further waiting
     for (int i = 0; i < LAYER_ARRAYS; i++) {
-        if (i >= LAYER_Y && to == DEVICE)
+        if (i >= LAYER_Y && to >= DEVICE)
             cudaMemcpy(layer->array[i], array[i], layer_bytes(layer, i), cudaMemcpyDefault);
         array_release(i < LAYER_Y ? from : to, array[i]);
     }
+}
+
+void layer_run_in(struct layer *layer, unsigned directions, enum memory from, enum memory to)
+{
+    run_in(layer, directions, from, to, NULL);
+}
+
+void layer_add_in(struct layer *layer, unsigned directions, enum memory from, enum memory to)
+{
+    run_in(layer, directions, from, to, &(struct partita_call){.accumulate = true});
 }
 
 bool layer_attempt(const struct layer *reference, const struct partita_options *options, size_t k,

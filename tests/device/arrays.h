@@ -7,7 +7,7 @@
 #include "support/layer_rig.h"
 
 // Where a caller may have its arrays.
-enum memory { PAGEABLE, PINNED, DEVICE };
+enum memory { PAGEABLE, PINNED, DEVICE, MISALIGNED }; // MISALIGNED: on the device, to a scalar
 
 void *array_allocate(enum memory memory, size_t bytes);
 void array_release(enum memory memory, void *array);
@@ -20,8 +20,9 @@ void *device_copy(const void *from, size_t bytes, size_t offset);
 size_t layer_bytes(const struct layer *layer, int array);
 
 // Computes all results of a layer, or only that of forward, with copies of its arrays in `from` and
-// `to`; stores the results in its own arrays.
+// `to`; stores the results in its own arrays. layer_add_in: added to what these held.
 void layer_run_in(struct layer *layer, unsigned directions, enum memory from, enum memory to);
+void layer_add_in(struct layer *layer, unsigned directions, enum memory from, enum memory to);
 
 // Executes all directions with the k-th CUDA call failing. Each must return the error or the right
 // results, and all memory must be released. Returns false if there were fewer calls.

@@ -74,8 +74,8 @@ struct half_layer {
 };
 
 // All directions, with taps and bias packed when the filter is made, and again by an update. The
-// queue NULL: the calls wait.
-static void run_half(struct half_layer *half, cudaStream_t queue)
+// queue NULL: the calls wait. `added`: to what the arrays hold, forward only without an activation.
+static void run_half(struct half_layer *half, cudaStream_t queue, bool added, size_t largest)
 {
     void **a = half->array, *workspace = NULL;
     size_t bytes = 0;
@@ -83,19 +83,36 @@ static void run_half(struct half_layer *half, cudaStream_t queue)
         bytes = partita_plan_workspace(half->plan, (enum partita_direction)d) > bytes
                     ? partita_plan_workspace(half->plan, (enum partita_direction)d)
                     : bytes;
-    if (queue) workspace = array_allocate(DEVICE, bytes);
-    const struct partita_call call = {.workspace = workspace, .queue = queue};
+    if (queue) workspace = array_allocate(DEVICE, bytes + 63 + largest);
+    struct partita_call call = {.workspace = workspace, .queue = queue};
     assert_ok(partita_plan_prepare(half->plan));
     assert_ok(filter_with_bias(half->plan, a[LAYER_W], a[LAYER_BIAS], &half->filter));
-    assert_ok(partita_forward(half->plan, half->filter, a[LAYER_Y], a[LAYER_X], &call));
+    if (!added) assert_ok(partita_forward(half->plan, half->filter, a[LAYER_Y], a[LAYER_X], &call));
     assert_ok(partita_filter_update(half->filter, a[LAYER_W], a[LAYER_BIAS], &call));
-    assert_ok(partita_forward(half->plan, half->filter, a[LAYER_Y], a[LAYER_X], &call));
+    call.accumulate = added && !half->plan->shape.relu;
+    if (call.accumulate || !added)
+        assert_ok(partita_forward(half->plan, half->filter, a[LAYER_Y], a[LAYER_X], &call));
+    call.accumulate = added;
     assert_ok(partita_backward_data(half->plan, half->filter, a[LAYER_GX], a[LAYER_GY], &call));
     assert_ok(partita_backward_weight(half->plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], &call));
     assert_ok(partita_backward_bias(half->plan, a[LAYER_GB], a[LAYER_GY], &call));
     if (queue) assert_int_equal(cudaStreamSynchronize(queue), cudaSuccess);
     partita_filter_destroy(half->filter);
     array_release(DEVICE, workspace);
+}
+
+// Draws numbers for a result's array, and stores the bits of their sums with the results, which are
+// the layer's values.
+static void add_numbers(const struct format *f, const struct layer *layer, int array,
+                        uint16_t *numbers, uint16_t *sums)
+{
+    struct random random = random_start("numbers");
+    for (size_t i = 0; i < layer->n[array]; i++) {
+        float drawn;
+        random_samples(&random, PARTITA_F32, &drawn, 1);
+        const float number = (float)round_half(f, (double)drawn, &numbers[i]);
+        round_half(f, (double)(number + ((float *)layer->array[array])[i]), &sums[i]);
+    }
 }
 
 static void same_as_rounded(void **state)
@@ -118,27 +135,33 @@ static void same_as_rounded(void **state)
     const struct partita_problem problem = problem_of_type(&c->half->problem, c->format->type);
     assert_ok(
         partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &half.plan));
-    // Arrays of the host; of the device; and these on a queue.
+    // Arrays of the host; of the device; and these on a queue; the same, added to other numbers.
     cudaStream_t queue;
     assert_int_equal(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), cudaSuccess);
-    for (int on_device = 0; on_device < 3; on_device++) {
-        for (int i = 0; i < LAYER_ARRAYS; i++) {
-            const size_t bytes = layer.n[i] * sizeof **home;
-            home[i] = malloc(bytes + 1);
-            if (i < LAYER_Y) memcpy(home[i], bits[i], bytes);
-            else memset(home[i], 0xff, bytes);
-            half.array[i] = on_device ? device_copy(home[i], bytes, 0) : home[i];
+    for (int i = 0; i < 6; i++) {
+        const int on_device = i % 3;
+        const bool added = i >= 3;
+        size_t largest = 0;
+        for (int a = 0; a < LAYER_ARRAYS; a++) {
+            const size_t bytes = layer.n[a] * sizeof **home;
+            home[a] = malloc(bytes + 1);
+            if (a < LAYER_Y) memcpy(home[a], bits[a], bytes);
+            else memset(home[a], 0xff, bytes);
+            if (a >= LAYER_Y && added) add_numbers(c->format, &layer, a, home[a], bits[a]);
+            largest = bytes > largest ? bytes : largest;
+            half.array[a] = on_device ? device_copy(home[a], bytes, 0) : home[a];
         }
-        run_half(&half, on_device == 2 ? queue : NULL);
-        for (int i = 0; i < LAYER_ARRAYS; i++) {
-            const size_t bytes = layer.n[i] * sizeof **home;
+        run_half(&half, on_device == 2 ? queue : NULL, added, largest);
+        for (int a = 0; a < LAYER_ARRAYS; a++) {
+            const size_t bytes = layer.n[a] * sizeof **home;
             if (on_device) {
-                assert_int_equal(cudaMemcpy(home[i], half.array[i], bytes, cudaMemcpyDefault),
+                assert_int_equal(cudaMemcpy(home[a], half.array[a], bytes, cudaMemcpyDefault),
                                  cudaSuccess);
-                array_release(DEVICE, half.array[i]);
+                array_release(DEVICE, half.array[a]);
             }
-            assert_memory_equal(home[i], bits[i], bytes);
-            free(home[i]);
+            if (a != LAYER_Y || !added || !half.plan->shape.relu)
+                assert_memory_equal(home[a], bits[a], bytes);
+            free(home[a]);
         }
     }
     cudaStreamDestroy(queue);

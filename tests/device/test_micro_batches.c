@@ -118,6 +118,47 @@ static void any_memory_same_bits(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
+// call.accumulate adds the results of the same call in any memory: bit by bit.
+static void sums(void **state)
+{
+    static const enum memory memories[][2] = {{PAGEABLE, PAGEABLE}, {PINNED, PINNED},
+                                              {DEVICE, PAGEABLE},   {PAGEABLE, DEVICE},
+                                              {DEVICE, DEVICE},     {PAGEABLE, MISALIGNED}};
+    const struct subject *subject = *state;
+    struct random random = random_start("sums");
+    struct subject linear = *subject;
+    struct partita_problem problem = *subject->problem;
+    struct layer layer;
+    problem.activation = PARTITA_LINEAR;
+    linear.problem = &problem;
+    size_t items = 3;
+    while (items && !open_micro_batches(&layer, &linear, items, &random)) items--;
+    assert_true(items > 1);
+    for (size_t i = 0; i < sizeof memories / sizeof *memories; i++) {
+        void *before[LAYER_ARRAYS] = {0}, *plain[LAYER_ARRAYS] = {0};
+        layer_run_in(&layer, subject->directions, memories[i][0], memories[i][1]);
+        for (int a = LAYER_Y; a < LAYER_ARRAYS; a++) {
+            before[a] = malloc(layer_bytes(&layer, a));
+            plain[a] = layer.array[a];
+            layer.array[a] = guarded_alloc(layer_bytes(&layer, a), 0);
+            random_samples(&random, problem.signal, before[a], layer.n[a]);
+            memcpy(layer.array[a], before[a], layer_bytes(&layer, a));
+        }
+        layer_add_in(&layer, subject->directions, memories[i][0], memories[i][1]);
+        for (int a = LAYER_Y; a < LAYER_ARRAYS; a++) {
+            void *sum = layer.array[a];
+            layer.array[a] = plain[a];
+            layer_add(&layer, (enum layer_array)a, before[a], before[a]);
+            if (a == LAYER_Y || subject->directions != PARTITA_FORWARD)
+                assert_memory_equal(sum, before[a], layer_bytes(&layer, a));
+            free(before[a]);
+            guarded_free(sum);
+        }
+    }
+    layer_close(&layer);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
 // Complex sequences in micro-batches have the bits of the whole batch on the device.
 static void complex_samples(void **state)
 {
@@ -296,7 +337,7 @@ int main(void)
     static const struct subject failing[N_FAILING] = {
         {"cuda/direct:plain", &few_sums, LAYER_ALL},
         {"cuda/overlap-save", &few_sequences, LAYER_ALL}};
-    static struct CMUnitTest tests[ALONE + 2 * (OTHER_TYPES + MAX_DEVICE_ENGINES) + N_FAILING] = {
+    static struct CMUnitTest tests[ALONE + 3 * (OTHER_TYPES + MAX_DEVICE_ENGINES) + N_FAILING] = {
         {.name = "kept", .test_func = memory_is_kept},
         cmocka_unit_test(larger_than_memory),
         cmocka_unit_test(several_callers),
@@ -316,6 +357,7 @@ int main(void)
         if (all) tests[n++] = named_test(pieces, subject, "%s/pieces %s", subject->engine, type);
         tests[n++] = named_test(any_memory_same_bits, subject, "%s/any-memory-same-bits %s",
                                 subject->engine, type);
+        tests[n++] = named_test(sums, subject, "%s/sums %s", subject->engine, type);
     }
     for (size_t i = 0; i < N_FAILING && !layer_is_brief(); i++)
         tests[n++] =

@@ -94,6 +94,51 @@ static void captured(void **state)
     queued_close(&q);
 }
 
+// With call.accumulate each launch of a graph adds the results once more. Layers with an
+// activation: gradients.
+static void captured_sums(void **state)
+{
+    static struct queued q;
+    struct random random = random_start("sums");
+    queued_open(&q, *state);
+    const struct layer *layer = &q.layer;
+    assert_ok(partita_plan_prepare(layer->plan));
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) {
+        const enum partita_direction direction = (enum partita_direction)(1 << (i - LAYER_Y));
+        const size_t bytes = layer_bytes(layer, i);
+        if (i == LAYER_Y ? layer->problem.activation
+                         : i < LAYER_GB && !(q.subject->directions & direction))
+            continue;
+        const size_t plain = i == LAYER_GB ? 0 : partita_plan_workspace(layer->plan, direction);
+        struct partita_call call = {.queue = q.stream, .accumulate = true};
+        call.workspace = array_allocate(DEVICE, (plain + 63) / 64 * 64 + bytes);
+        void *sum = malloc(bytes), *expected = malloc(bytes);
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        random_samples(&random, layer->problem.signal, expected, layer->n[i]);
+        assert_int_equal(cudaMemcpy(q.array[i], expected, bytes, cudaMemcpyDefault), cudaSuccess);
+        hostdev_fail(0, cudaSuccess); // starts counting
+        cudaStreamBeginCapture(q.stream, cudaStreamCaptureModeGlobal);
+        assert_ok(layer_call(layer, (enum layer_array)i, q.array, &call));
+        assert_int_equal(cudaStreamEndCapture(q.stream, &graph), cudaSuccess);
+        assert_int_equal(hostdev_used().allocations, 0);
+        cudaGraphInstantiate(&exec, graph, 0);
+        for (int launch = 0; launch < 2; launch++) {
+            layer_add(layer, (enum layer_array)i, expected, expected);
+            cudaGraphLaunch(exec, q.stream);
+            assert_int_equal(cudaStreamSynchronize(q.stream), cudaSuccess);
+            cudaMemcpy(sum, q.array[i], bytes, cudaMemcpyDefault);
+            assert_memory_equal(sum, expected, bytes);
+        }
+        cudaGraphExecDestroy(exec);
+        cudaGraphDestroy(graph);
+        array_release(DEVICE, call.workspace);
+        free(sum);
+        free(expected);
+    }
+    queued_close(&q);
+}
+
 // Captured without preparation: refused, and the capture goes on.
 static void captured_unprepared(void **state)
 {
@@ -375,12 +420,11 @@ static void queued_stream_statistics(void **state)
 
 int main(void)
 {
-    static const struct promise promises[] = {{"same-bits", same_bits},
-                                              {"between-others-work", between_others_work},
-                                              {"unprepared", unprepared},
-                                              {"captured", captured},
-                                              {"captured-unprepared", captured_unprepared},
-                                              {"two-queues", two_queues}};
+    static const struct promise promises[] = {
+        {"same-bits", same_bits},         {"between-others-work", between_others_work},
+        {"unprepared", unprepared},       {"captured", captured},
+        {"captured-sums", captured_sums}, {"captured-unprepared", captured_unprepared},
+        {"two-queues", two_queues}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
     static struct CMUnitTest tests[N_QUEUED_SUBJECTS * N_PROMISES + 8];
     const int n_subjects = queued_subject_count();

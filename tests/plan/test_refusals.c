@@ -132,7 +132,7 @@ static void filters(void **state)
     const struct partita_path path = {.length = 5, .taps = memory + 1};
     const struct partita_taps paths = {.paths = &path, .path_count = 1};
     const struct partita_call taps = {.taps = memory}, workspace = {.workspace = memory + 8},
-                              queue = {.queue = memory};
+                              queue = {.queue = memory}, added = {.accumulate = true};
     (void)state;
     REFUSED(ARG, "plan is NULL", partita_filter_create(NULL, memory, &filter));
     REFUSED(ARG, "taps is NULL", partita_filter_create(o.layer, NULL, &filter));
@@ -153,6 +153,7 @@ static void filters(void **state)
     REFUSED(ARG, "workspace is not aligned",
             partita_filter_update(o.filter, memory, NULL, &workspace));
     REFUSED(ARG, "call.taps", partita_filter_update(o.filter, memory, NULL, &taps));
+    REFUSED(ARG, "call.accumulate", partita_filter_update(o.filter, memory, NULL, &added));
     REFUSED(UNSUPPORTED, "no queues", partita_filter_update(o.filter, memory, NULL, &queue));
     REFUSED(STATE, "without one", partita_filter_update(o.filter, memory, memory, NULL));
     REFUSED(STATE, "of streams", partita_filter_update(o.of_stream, memory, NULL, NULL));
@@ -162,7 +163,8 @@ static void directions(void **state)
 {
     char *x = memory + 4096, *y = memory + 8192;
     const struct partita_call both = {.taps = memory}, crooked = {.workspace = memory + 16384 + 8},
-                              queue = {.queue = memory};
+                              queue = {.queue = memory}, added = {.accumulate = true},
+                              unknown = {.reserved = {[6] = true}};
     (void)state;
     REFUSED(ARG, "plan is NULL", partita_forward(NULL, o.filter, y, x, NULL));
     REFUSED(ARG, "y is NULL", partita_forward(o.layer, o.filter, NULL, x, NULL));
@@ -174,6 +176,8 @@ static void directions(void **state)
     REFUSED(ARG, "x is not aligned", partita_forward(o.layer, o.filter, y, x + 2, NULL));
     REFUSED(ARG, "workspace is not", partita_forward(o.layer, o.filter, y, x, &crooked));
     REFUSED(ARG, "y overlaps x", partita_forward(o.layer, o.filter, x, x, NULL));
+    REFUSED(ARG, "y overlaps x", partita_forward(o.layer, o.filter, x, x, &added));
+    REFUSED(UNSUPPORTED, "call.reserved", partita_forward(o.layer, o.filter, y, x, &unknown));
     REFUSED(UNSUPPORTED, "no queues", partita_forward(o.layer, o.filter, y, x, &queue));
     REFUSED(STATE, "of streams", partita_forward(o.stream_plan, o.of_stream, y, x, NULL));
     REFUSED(ARG, "gx is NULL", partita_backward_data(o.layer, o.filter, NULL, y, NULL));

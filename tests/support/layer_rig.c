@@ -168,6 +168,29 @@ void layer_run(struct layer *layer)
     assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY], NULL));
 }
 
+enum partita_status layer_call(const struct layer *layer, enum layer_array result,
+                               void *const a[LAYER_ARRAYS], const struct partita_call *call)
+{
+    const struct partita_filter *filter = call && call->taps ? NULL : layer->filter;
+    void *to = a[result];
+    if (result == LAYER_Y) return partita_forward(layer->plan, filter, to, a[LAYER_X], call);
+    if (result == LAYER_GX)
+        return partita_backward_data(layer->plan, filter, to, a[LAYER_GY], call);
+    if (result == LAYER_GB) return partita_backward_bias(layer->plan, to, a[LAYER_GY], call);
+    const void *x = call && call->saved ? NULL : a[LAYER_X];
+    return partita_backward_weight(layer->plan, to, x, a[LAYER_GY], call);
+}
+
+void layer_add(const struct layer *layer, enum layer_array result, void *to, const void *before)
+{
+    const enum partita_type type = layer->problem.signal;
+    for (size_t i = 0; i < layer->n[result]; i++) {
+        const double x = creal(reference_sample(type, before, i)),
+                     y = layer_sample(layer, result, i);
+        sample_put(type, to, i, type_is_f64(type) ? x + y : (double)((float)x + (float)y));
+    }
+}
+
 void layer_run_saved(struct layer *layer, bool guarded)
 {
     struct partita_saved *saved;

@@ -75,6 +75,15 @@ void layer_close(struct layer *layer); // checks the guard bytes
 // Executes all three directions and the gradient of the bias; the calls allocate their workspace.
 void layer_run(struct layer *layer);
 
+// One result, of all arrays of a layer, which may be copies elsewhere, with call.accumulate or what
+// else a call may have.
+enum partita_status layer_call(const struct layer *layer, enum layer_array result,
+                               void *const arrays[LAYER_ARRAYS], const struct partita_call *call);
+
+// The sums that a result with call.accumulate leaves in an array that holds `before`: to[i] =
+// before[i] + result[i], each rounded once; of two bytes the sum in f32.
+void layer_add(const struct layer *layer, enum layer_array result, void *to, const void *before);
+
 // The same, twice, with transforms that forward saves for backward weight; before the first
 // forward, backward weight must be refused. `guarded`: the caller allocates the workspaces of these
 // calls, exactly as large as required.

@@ -13,8 +13,8 @@ static enum partita_status bias_run(const struct partita_plan *plan,
     const int64_t sizes[3] = {(int64_t)shape->batch, (int64_t)shape->out_channels,
                               (int64_t)shape_outputs(shape)};
     (void)filter, (void)workspace;
-    return CU(plan,
-              cuda_bias_gradient(sizes, cuda_storage_of(shape), operands->to, operands->from[1]));
+    return CU(plan, cuda_bias_gradient(sizes, cuda_storage_of(shape), operands->to,
+                                       operands->from[1], operands->accumulate));
 }
 
 const struct engine cuda_bias = {.name = "cuda/bias", .bounded = {.run = bias_run}};

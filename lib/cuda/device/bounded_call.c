@@ -37,7 +37,8 @@ struct pipeline {
     const struct operands *operands;
     char *workspace, *taken;      // taken: NULL or memory of the call's own
     struct cuda_staging *staging; // NULL: one micro-batch and no pageable array
-    struct array array[3];        // to, which is not used where micro-batches are summed, and from
+    struct array array[4];        // to, which is not used where micro-batches are summed, from, and
+                                  // `to` again as an operand if results are added to what it holds
     size_t of_set, count;         // micro-batches of a set of rows; in all
     char *sums;                   // in device memory: of all micro-batches so far, and of one
     size_t sum_bytes;             // 0: they are not summed
@@ -129,16 +130,22 @@ static enum partita_status copy_in(const struct pipeline *p, const struct array 
 static enum partita_status arrive(const struct pipeline *p, size_t i)
 {
     enum partita_status status = wait_event(p, CUDA_COMPUTED, i, stream_in(p));
-    for (int a = 0; a < 2 && status == PARTITA_OK; a++)
-        if (p->array[1 + a].slot[0] && (i == 0 || !is_common(&p->array[1 + a])))
-            status = copy_in(p, &p->array[1 + a], i);
+    for (int a = 1; a < 4 && status == PARTITA_OK; a++)
+        if (p->array[a].slot[0] && (i == 0 || !is_common(&p->array[a])))
+            status = copy_in(p, &p->array[a], i);
     return status == PARTITA_OK ? record_event(p, CUDA_ARRIVED, i, stream_in(p)) : status;
+}
+
+// Whether results are added to the caller's array where it is.
+static bool adds_in_place(const struct pipeline *p)
+{
+    return p->array[3].caller && !p->array[3].slot[0];
 }
 
 static enum partita_status compute(const struct pipeline *p, size_t i)
 {
-    const struct shape *shape = &p->plan->shape;
     struct operands operands = *p->operands;
+    operands.accumulate = 0;
     if (p->sums) operands.to = i ? p->sums + p->sum_bytes : p->sums;
     else operands.to = array_at(p, &p->array[0], i);
     for (int a = 0; a < 2; a++)
@@ -148,9 +155,10 @@ static enum partita_status compute(const struct pipeline *p, size_t i)
     if (status == PARTITA_OK) status = wait_event(p, CUDA_LEFT, i, cudaStreamPerThread);
     if (status == PARTITA_OK) status = p->call->queue(p->call->context, &operands, p->workspace);
     if (status == PARTITA_OK && p->sums && i) // in order
-        status =
-            CU(p->plan, cuda_launch_add_sums(shape->f64, p->sums, p->sums,
-                                             (int64_t)(p->sum_bytes / shape->scalar_bytes), 2));
+        status = cuda_add(p->plan, p->sums, p->sums, operands.to, p->sum_bytes);
+    if (status == PARTITA_OK && p->array[3].caller && !p->sums)
+        status = cuda_add(p->plan, array_at(p, &p->array[adds_in_place(p) ? 3 : 0], i),
+                          array_at(p, &p->array[3], i), operands.to, slot_bytes(&p->array[3]));
     return status == PARTITA_OK ? record_event(p, CUDA_COMPUTED, i, cudaStreamPerThread) : status;
 }
 
@@ -160,7 +168,7 @@ static enum partita_status leave(const struct pipeline *p, size_t i)
     const struct array *to = &p->array[0];
     const struct part part = part_of(p, to, i);
     const cudaStream_t out = stream_out(p);
-    if (!to->slot[0]) return PARTITA_OK;
+    if (!to->slot[0] || adds_in_place(p)) return PARTITA_OK;
     enum partita_status status = wait_event(p, CUDA_COMPUTED, i, out);
     for (size_t row = 0; row < to->ranges.rows && status == PARTITA_OK; row++)
         status = cuda_stage_out(p->plan, staging_for(p, to->memory), out,
@@ -181,6 +189,8 @@ static enum partita_status run_micro_batches(const struct pipeline *p)
         if (status == PARTITA_OK && i) status = leave(p, i - 1);
         if (status == PARTITA_OK && i + 1 < p->count) status = arrive(p, i + 1);
     }
+    if (status == PARTITA_OK && p->sums && p->array[3].caller)
+        status = cuda_add(p->plan, p->sums, array_at(p, &p->array[3], 0), p->sums, p->sum_bytes);
     if (status != PARTITA_OK) return status;
     if (!p->sums) return leave(p, p->count - 1);
     return cuda_stage_out(p->plan, staging_for(p, p->array[0].memory), cudaStreamPerThread,
@@ -211,7 +221,8 @@ static enum partita_status allocate_bytes(const struct pipeline *p, size_t bytes
 static enum partita_status reserve_slots(const struct pipeline *p, struct array *array)
 {
     enum partita_status status = PARTITA_OK;
-    if (!array->caller || is_usable(p, array)) return status;
+    const bool apart = p->operands->accumulate && array == &p->array[0];
+    if (!array->caller || (is_usable(p, array) && !apart)) return status;
     for (int i = 0; i < (is_common(array) ? 1 : 2) && status == PARTITA_OK; i++)
         status = allocate_bytes(p, slot_bytes(array), &array->slot[i]);
     if (is_common(array)) array->slot[1] = array->slot[0];
@@ -234,7 +245,7 @@ static enum partita_status reserve(struct pipeline *p, void *workspace)
     bool staged = p->count > 1;
     for (int a = 0; a < 3; a++) staged = staged || p->array[a].memory == CUDA_PAGEABLE;
     enum partita_status status = staged ? cuda_staging_borrow(p->plan, &p->staging) : PARTITA_OK;
-    for (int a = 0; a < 3 && status == PARTITA_OK; a++) status = reserve_slots(p, &p->array[a]);
+    for (int a = 0; a < 4 && status == PARTITA_OK; a++) status = reserve_slots(p, &p->array[a]);
     if (status == PARTITA_OK && p->sum_bytes)
         status = allocate_bytes(p, 2 * p->sum_bytes, &p->sums);
     return status == PARTITA_OK ? reserve_workspace(p, workspace) : status;
@@ -252,7 +263,7 @@ static enum partita_status release(const struct pipeline *p, enum partita_status
             if (status == PARTITA_OK) status = waited;
         }
     }
-    for (int a = 0; a < 3; a++)
+    for (int a = 0; a < 4; a++)
         for (int i = 0; i < (is_common(&p->array[a]) ? 1 : 2); i++)
             cuda_release(plan, p->array[a].slot[i]);
     cuda_release(plan, p->sums);
@@ -266,16 +277,18 @@ static enum partita_status release(const struct pipeline *p, enum partita_status
 static void set_arrays(struct pipeline *p, const struct cuda_micro_batches *split)
 {
     const struct cuda_sizes *sizes = &p->call->sizes;
-    const size_t bytes[] = {sizes->to, sizes->from[0], sizes->from[1]};
+    const size_t bytes[] = {sizes->to, sizes->from[0], sizes->from[1], sizes->to};
     void *const callers[] = {p->operands->to, (void *)(uintptr_t)p->operands->from[0],
-                             (void *)(uintptr_t)p->operands->from[1]};
+                             (void *)(uintptr_t)p->operands->from[1],
+                             p->operands->accumulate ? p->operands->to : NULL};
     p->of_set = split ? split->of_set : 1;
     p->count = split ? split->sets * split->of_set : 1;
     p->sum_bytes = split ? split->sum_bytes : 0;
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < 4; a++) {
         const struct cuda_row_ranges whole = {.rows = 1, .end = bytes[a], .bytes = bytes[a]};
         p->array[a].ranges = whole;
-        if (split) p->array[a].ranges = a ? split->from[a - 1] : split->to;
+        if (split && !(a == 3 && p->sum_bytes))
+            p->array[a].ranges = a % 3 ? split->from[a - 1] : split->to;
         p->array[a].caller = p->array[a].ranges.rows ? callers[a] : NULL;
     }
 }
@@ -284,7 +297,7 @@ static void set_arrays(struct pipeline *p, const struct cuda_micro_batches *spli
 static enum partita_status locate_arrays(struct pipeline *p)
 {
     enum partita_status status = PARTITA_OK;
-    for (int a = 0; a < 3 && status == PARTITA_OK; a++)
+    for (int a = 0; a < 4 && status == PARTITA_OK; a++)
         if (p->array[a].caller)
             status = cuda_memory_of(p->plan, p->array[a].caller, p->array[a].ranges.end,
                                     &p->array[a].memory);
@@ -346,6 +359,14 @@ enum partita_status cuda_bounded_run(const struct partita_plan *plan,
     parts.sizes.workspace = plan->micro_batch->choice.shared;
     parts.context = &of_part;
     return cuda_call_run(&call, &parts, operands, workspace);
+}
+
+enum partita_status cuda_add(const struct partita_plan *plan, void *to, const void *x,
+                             const void *y, size_t bytes)
+{
+    const struct shape *shape = &plan->shape;
+    return CU(plan, cuda_launch_add(cuda_storage_of(shape), to, x, y,
+                                    (int64_t)(bytes / shape_alignment(shape))));
 }
 
 enum partita_status cuda_clear_result(const struct partita_plan *plan, void *to)

@@ -51,6 +51,10 @@ enum partita_status cuda_bounded_run(const struct partita_plan *plan,
                                      const struct partita_filter *filter,
                                      const struct operands *operands, void *workspace);
 
+// Queues to[i] = x[i] + y[i] for two arrays of `bytes` bytes of the plan's samples or taps.
+enum partita_status cuda_add(const struct partita_plan *plan, void *to, const void *x,
+                             const void *y, size_t bytes);
+
 // For engines: queues zeros for the whole result of a call on a plan.
 enum partita_status cuda_clear_result(const struct partita_plan *plan, void *to);
 // Queues bias (NULL: none) and activation of a whole result of sums; forward only.

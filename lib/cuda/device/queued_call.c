@@ -20,7 +20,9 @@ static enum partita_status run_engine(const struct partita_plan *plan,
     const struct operands operands = {
         .to = NO_ARRAY, .from = {NO_ARRAY, NO_ARRAY}, .cached_spectra = cached ? NO_ARRAY : NULL};
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
-    return plan->engine->bounded.run(plan, weight ? NULL : &filter, &operands, NO_ARRAY);
+    const enum partita_status status =
+        plan->engine->bounded.run(plan, weight ? NULL : &filter, &operands, NO_ARRAY);
+    return status == PARTITA_OK ? cuda_add(plan, NO_ARRAY, NO_ARRAY, NO_ARRAY, 8) : status;
 }
 
 static enum partita_status pack_filter(const struct partita_plan *plan,
@@ -126,7 +128,8 @@ static const char *const *array_names(const struct partita_plan *plan)
 }
 
 static enum partita_status check_arrays(const struct partita_plan *plan,
-                                        const struct operands *operands, const void *workspace)
+                                        const struct operands *operands, const void *workspace,
+                                        size_t bytes)
 {
     const struct cuda_sizes sizes = cuda_sizes_of(plan);
     const char *const *names = array_names(plan);
@@ -136,18 +139,25 @@ static enum partita_status check_arrays(const struct partita_plan *plan,
         if (operands->from[i])
             status =
                 check_array(plan, names[1 + i], operands->from[i], sizes.from[i], sizes.alignment);
-    return status == PARTITA_OK ? check_array(plan, "call.workspace", workspace, sizes.workspace, 1)
-                                : status;
+    return status == PARTITA_OK ? check_array(plan, "call.workspace", workspace, bytes, 1) : status;
 }
 
 enum partita_status cuda_queued_run(const struct partita_plan *plan,
                                     const struct partita_filter *filter,
                                     const struct operands *operands, void *workspace)
 {
-    enum partita_status status = check_arrays(plan, operands, workspace);
+    const bool adds = operands->accumulate && !is_bias(plan); // whose kernel adds
+    const struct cuda_sizes sizes = cuda_sizes_of(plan);
+    const size_t behind = mem_round(sizes.workspace);
+    struct operands inner = *operands;
+    enum partita_status status =
+        check_arrays(plan, operands, workspace, adds ? behind + sizes.to : sizes.workspace);
     if (status == PARTITA_OK) status = prepare_for(plan, operands->queue);
-    return status == PARTITA_OK ? plan->engine->bounded.run(plan, filter, operands, workspace)
-                                : status;
+    if (adds) inner.to = (char *)workspace + behind;
+    if (status == PARTITA_OK) status = plan->engine->bounded.run(plan, filter, &inner, workspace);
+    return adds && status == PARTITA_OK
+               ? cuda_add(plan, operands->to, operands->to, inner.to, sizes.to)
+               : status;
 }
 
 enum partita_status cuda_queued_update(struct partita_filter *filter,

@@ -23,6 +23,14 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
     to[at] = sum;
 }
 
+template <typename S>
+__global__ void __launch_bounds__(CUDA_THREADS, 4)
+    add_kernel(S *to, const S *x, const S *y, int64_t n)
+{
+    const int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
+    if (i < n) narrow(&to[i], widened(x[i]) + widened(y[i]));
+}
+
 // A NaN stays one.
 template <typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 4)
@@ -38,7 +46,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
 
 template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
-    bias_gradient_kernel(S *gb, const S *gy, int64_t batch, int64_t channels, int64_t n)
+    bias_gradient_kernel(S *gb, const S *gy, int64_t batch, int64_t channels, int64_t n, bool add)
 {
     const int64_t channel = blockIdx.x;
     T sum[1] = {};
@@ -46,7 +54,10 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
             sum[0] += widened(gy[(item * channels + channel) * n + i]);
     add_threads<T, 1>(sum, (T *)shared_memory);
-    if (threadIdx.x == 0) narrow(&gb[channel], sum[0]);
+    if (threadIdx.x > 0) return;
+    const T before = add ? widened(gb[channel]) : 0;
+    narrow(&gb[channel], sum[0]);
+    if (add) narrow(&gb[channel], before + widened(gb[channel]));
 }
 } // namespace
 
@@ -63,6 +74,14 @@ cudaError_t cuda_launch_add_sums(bool f64, void *to, void *sums, int64_t n, int6
     return error;
 }
 
+cudaError_t cuda_launch_add(cuda_storage storage, void *to, const void *x, const void *y, int64_t n)
+{
+    return with_storage(storage, [=](auto zero) {
+        typedef decltype(zero) S;
+        return queue(add_kernel<S>, ceiling(n, CUDA_THREADS), dim3(CUDA_THREADS), 0, to, x, y, n);
+    });
+}
+
 cudaError_t cuda_launch_finish(const cuda_finish *finish, bool f64)
 {
     return queue_real(f64, finish_kernel<float>, finish_kernel<double>,
@@ -71,7 +90,7 @@ cudaError_t cuda_launch_finish(const cuda_finish *finish, bool f64)
 }
 
 cudaError_t cuda_bias_gradient(const int64_t sizes[3], cuda_storage storage, void *gb,
-                               const void *gy)
+                               const void *gy, bool add)
 {
     const int64_t batch = sizes[0], channels = sizes[1], n = sizes[2];
     const int threads = power_of_two(n, CUDA_THREADS);
@@ -79,6 +98,6 @@ cudaError_t cuda_bias_gradient(const int64_t sizes[3], cuda_storage storage, voi
         typedef decltype(zero) S;
         typedef typename sum_of<S>::type T;
         return queue(bias_gradient_kernel<S, T>, channels, dim3(threads), threads * sizeof(T), gb,
-                     gy, batch, channels, n);
+                     gy, batch, channels, n, add);
     });
 }
