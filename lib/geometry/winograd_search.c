@@ -88,21 +88,11 @@ static size_t split_transform(const struct winograd_split *split)
     return size_max(axis[0].extent, size_max(axis[1].extent, axis[2].extent));
 }
 
-// Whether an engine tries the extents. Odd ones have no kernels in CUDA; unless they are imposed,
-// they have to save an eighth of the products of the next smaller one, since transforms and errors
-// grow.
-static bool is_tried(const struct request *request, const struct tile_grid *grid)
+static bool has_odd_extent(const struct tile_grid *grid)
 {
-    for (int a = 0; a < 3; a++) {
-        const struct tile_axis *axis = &grid->axis[a];
-        const size_t even = axis->extent - 1;
-        if (even % 2 || even == 0) continue;
-        if (request->device && !request->device->host) return false;
-        if (axis->extent != request->transform &&
-            8 * axis->extent * axis->tiles > 7 * even * ceil_div(axis->count, axis->tile - 1))
-            return false;
-    }
-    return true;
+    bool odd = false;
+    for (int a = 0; a < 3; a++) odd |= grid->axis[a].extent > 1 && grid->axis[a].extent % 2;
+    return odd;
 }
 
 double winograd_budget(const struct request *request)
@@ -118,9 +108,16 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
     struct winograd_split split, best = {0};
     double least_error = INFINITY; // of all splits
     const bool made = tile_grid_make(request->shape, request->direction, &split.grid);
-    for (int number = 0; number < SPLITS && made; number++) {
+    // Odd extents come last, and have to save an eighth of the products of the best even ones,
+    // since their transforms and errors are larger. CUDA has no kernels for them.
+    const int splits = request->device && !request->device->host ? SPLITS : 2 * SPLITS;
+    double even_products = INFINITY;
+    for (int i = 0; i < splits && made; i++) {
         struct estimate now = {0};
-        if (!split_grid(number, &split) || !is_tried(request, &split.grid)) continue;
+        const bool odd = i >= SPLITS;
+        if (!split_grid(i % SPLITS, &split) || has_odd_extent(&split.grid) != odd) continue;
+        const double products = (double)split.frequencies * (double)split.grid.tiles;
+        if (odd && 8 * products > 7 * even_products) continue;
         now.transform = split_transform(&split);
         if (request->transform && now.transform != request->transform) continue;
         if (now.transform > request_max_transform(request)) continue;
@@ -134,6 +131,7 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         if (ret->applicable && !(same ? cheaper : estimate_fits(request, &now))) continue;
         *ret = now;
         best = split;
+        if (!odd) even_products = products;
     }
     if (ret->applicable) {
         const struct tile_axis *axis = best.grid.axis;

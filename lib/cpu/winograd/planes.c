@@ -66,7 +66,7 @@ static struct plane find_plane(const struct winograd_task *task, bool outputs, s
     size_t image[3], branch[3];
     tile_grid_image(grid, map / grid->axis[0].tiles % grid->images, image);
     tile_grid_branch(grid, channel / channels, branch);
-    for (int a = 0; a < WINOGRAD_ALL_AXES; a++) {
+    for (int a = 0; a < (shape->rank < 3 ? WINOGRAD_AXES : WINOGRAD_ALL_AXES); a++) {
         const struct tile_axis *axis = winograd_axis(p, a);
         const struct tile_side *side = tile_side(axis, outputs);
         const size_t i = image[axis - grid->axis], j = branch[axis - grid->axis];
@@ -213,9 +213,8 @@ void winograd_load_planes(const struct winograd_task *task, bool outputs, size_t
     winograd_transform_strides(&transform, winograd_vectors(p, tiles), 0, frequency);
     for (size_t c = 0, count; c < n; c += count) {
         count = winograd_together(task, outputs, first + c, first + n);
-        for (size_t i = 0; i < maps * count * planes; i++) {
-            // Windows are filled map by map, and read channel by channel.
-            const size_t d = i % planes, m = i / planes % maps, k = i / planes / maps;
+        // Windows are filled map by map, and read channel by channel.
+        for (size_t k = 0, m = 0, d = 0; k < count; d = d + 1 < planes ? d + 1 : 0) {
             struct plane plane = find_plane(task, outputs, map + m, first + c + k, d);
             const bool rows = plane.in_place;
             const size_t at = (c + k) * p->positions + m * tiles;
@@ -224,9 +223,11 @@ void winograd_load_planes(const struct winograd_task *task, bool outputs, size_t
                 plane.rows = task->scratch.windows + (results + (m * planes + d) * count) * window;
             if (!rows && k == 0) move_windows(task, &plane, count, false);
             if (!rows) plane.rows += k * window;
-            raise_plane_peak(task, &plane);
             if (planes == 1) load_plane(task, outputs, &plane, &transform, to + at * bytes);
-            if (planes == 1 || d + 1 < planes) continue;
+            raise_plane_peak(task, &plane);
+            if (d + 1 < planes) continue;
+            if (++m == maps) m = 0, k++;
+            if (planes == 1) continue;
             const char *raw = plane.rows - d * count * window;
             plane.rows = task->scratch.windows;
             winograd_transform_depth(
