@@ -111,19 +111,26 @@ static struct partita_problem random_problem(void)
 
 static void random_check(void)
 {
-    static const char *const engines[] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save",
-                                          "cpu/blocks", "cpu/gemm",        "cpu/winograd",
-                                          "cpu/tiles",  "cpu/depthwise"};
+    static const char *const engines[] = {
+        "cpu/direct",   "cpu/overlap-add", "cpu/overlap-add:steps", "cpu/overlap-add:3-steps",
+        "cpu/blocks",   "cpu/gemm",        "cpu/overlap-save",      "cpu/blocks:lags",
+        "cpu/winograd", "cpu/tiles",       "cpu/depthwise"};
+    static const char *const imposed[] = {"cpu/blocks", "cpu/blocks:divisions",
+                                          "cpu/blocks:private-divisions"};
     static const unsigned directions[] = {0, PARTITA_FORWARD, PARTITA_BACKWARD_DATA,
                                           PARTITA_BACKWARD_WEIGHT};
     const struct partita_problem problem = random_problem();
-    const struct partita_options options = {
+    struct partita_options options = {
         .engine = chance(2) ? NULL : engines[below(sizeof engines / sizeof *engines)],
         .threads = (int)below(3),
         .directions = directions[below(4)],
         .workspace_limit = chance(8) ? magnitude(1 << 24) : 0,
         .filter_uses = (unsigned)below(3),
     };
+    if (chance(8)) {
+        options.engine = imposed[below(sizeof imposed / sizeof *imposed)];
+        options.parts = (struct partita_parts){magnitude(60), magnitude(60), chance(3)};
+    }
     problem_check(&problem, &options, bits());
 }
 
