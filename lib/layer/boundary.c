@@ -46,6 +46,7 @@ static void move_samples(const struct extension *extension, char *extended, char
     const size_t sample = plan->shape.sample_bytes;
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     if (x && data) add_samples(plan, x, extended, bytes / sample);
+    else if (x && bytes == sizeof(float)) memcpy(extended, x, sizeof(float)); // without a call
     else if (x) memcpy(extended, x, bytes);
     for (size_t i = 0; !x && !data && i < bytes; i += sample)
         memcpy(extended + i, extension->value, sample);
