@@ -165,11 +165,21 @@ def caffenet(rows, name, direction):
         yield (*row.values(), speedup(row["caffe"], row["fft_cgemm"]), images, *map(figure, times), speedup(times[0], times[2]))
 
 
+def memory(rows):
+    """Forward's memory of 500 images in MB of 2^20 bytes: theirs out of place and in place, and ours on one thread."""
+    in_place = {row["layer"]: row["left_in_place"] for row in read(rows.root, "thesis-3.4")}
+    ours = {f"conv{row['layer']}": (int(row["filter"]) + int(row["workspace"])) / 2**20
+            for row in read(rows.root, "memory", "docs/bench") if row["direction"] == "forward"}
+    ours["sum"] = sum(ours.values())
+    return [(row["sum"], in_place.get(row["layer"], ""), figure(ours[row["layer"]])) for row in read(rows.root, "thesis-3.2")]
+
+
 def forward(rows):
     sizes = {row["layer"]: row["fft_size"] for row in read(rows.root, "thesis-3.1")}
     chosen = {row["case"]: f"{row['engine']}, {row['transform']}" for row in read(rows.root, "choices-avx512", "tests/plan")}
-    for line in caffenet(rows, "thesis-4.1", "forward"):
-        yield (line[0], sizes.get(line[0], ""), *line[1:6], chosen.get(f"caffenet-{line[0][-1]}-n{line[6]}-forward", ""), *line[6:])
+    for line, held in zip(caffenet(rows, "thesis-4.1", "forward"), memory(rows)):
+        engine = chosen.get(f"caffenet-{line[0][-1]}-n{line[6]}-forward", "")
+        yield (line[0], sizes.get(line[0], ""), *line[1:6], *held[:2], engine, *line[6:], held[2])
 
 
 def gradient(rows):

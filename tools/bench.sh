@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 build="build-bench"
 results=build/bench-results
-subjects="plan small fft nonfinite fir stream control signal cli layer accuracy winograd network bank long_file python_signal python_networks"
+subjects="plan memory small fft nonfinite fir stream control signal cli layer accuracy winograd network bank long_file python_signal python_networks"
 python="build-ci/python/bin/python"
 status=0
 
@@ -40,7 +40,7 @@ run() {
     python_*) "$python" bench/programs/"$subject".py "$@" ;;
     control | long_file) bench/programs/"$subject".py $build "$@" ;;
     bank) $build/bench/bench_bank "$@" ;;
-    accuracy | winograd) $build/bench/bench_"$subject" ;;
+    accuracy | memory | winograd) $build/bench/bench_"$subject" ;;
     *) $build/bench/bench_"$subject" "$@" --calls $results/calls ;;
     esac >$results/"$subject".csv || status=1
 }

@@ -40,6 +40,10 @@ ABSENT(peer_cufft_blocks, "cuFFT")
 ABSENT(peer_two_passes, "nvcc")
 #endif
 
+#ifndef HAVE_PW_SIMPLE
+ABSENT(peer_pw_simple, "FFTW")
+#endif
+
 #ifndef HAVE_OPENBLAS
 ABSENT(peer_openblas, "OpenBLAS")
 #endif

@@ -7,7 +7,8 @@
 #include "runner/runner.h"
 
 open_fn peer_fma_peak;
-open_fn peer_onednn, peer_onednn_reorder, peer_onednn_winograd, peer_openblas;   // bench_layer
+open_fn peer_onednn, peer_onednn_reorder, peer_onednn_winograd, peer_openblas; // bench_layer
+open_fn peer_pw_simple;
 open_fn peer_cufft_complex, peer_cufft_real, peer_cufft_blocks, peer_two_passes; // bench_gpu
 open_fn peer_liquid_fir, peer_liquid_fft;
 open_fn peer_zita, peer_afir, peer_textbook_uniform, peer_textbook_two_stage; // bench_stream

@@ -28,6 +28,7 @@ static const struct contender contenders[] = {
     {.name = "onednn+reorder", .open = peer_onednn_reorder},
     {.name = "onednn-winograd", .open = peer_onednn_winograd},
     {.name = "openblas", .threads = 1, .open = peer_openblas},
+    {.name = "pw-simple", .threads = 1, .open = peer_pw_simple},
     {.name = "fma-peak", .threads = 1, .open = peer_fma_peak},
 };
 enum { N_CONTENDERS = sizeof contenders / sizeof *contenders, N_ENGINES = 7 };

@@ -29,7 +29,8 @@ struct layer_row {
 };
 
 static const size_t lavin[] = {1, 2, 4, 8, 16, 32, 64, 0}, n50[] = {50, 0}, n64[] = {64, 0},
-                    n128[] = {128, 0}, n200[] = {200, 0}, n400[] = {400, 0};
+                    n128[] = {128, 0}, n200[] = {200, 0},
+                    thesis[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 400, 0};
 
 #define STANDARD(name_, depth_, batch_) .batch = batch_, .depth = depth_, .network = name_
 #define EXTRA(name_, depth_, batch_) STANDARD(name_, depth_, batch_), .extra = true
@@ -50,13 +51,13 @@ static const struct layer_row layer_rows[] = {
     {"vgg-4.1", 256, 512, 1, 3, 1, 28, 1, .batches = lavin, .depth = 1, .network = "vgg-e"},
     {"vgg-4.2", 512, 512, 1, 3, 1, 28, 1, .batches = lavin, .depth = 3, .network = "vgg-e"},
     {"vgg-5", 512, 512, 1, 3, 1, 14, 1, .batches = lavin, .depth = 4, .network = "vgg-e"},
-    // CaffeNet (Krizhevsky, Sutskever & Hinton 2012), with the batch of a thesis on convolution by
-    // FFT in Caffe, tables 2.1 and 4.1.
-    {"caffenet-1", 3, 96, 1, 11, 4, 227, 0, .batch = 32, .batches = n400},
-    {"caffenet-2", 96, 256, 2, 5, 1, 27, 2, .batch = 32, .batches = n400},
-    {"caffenet-3", 256, 384, 1, 3, 1, 13, 1, .batch = 32, .batches = n400},
-    {"caffenet-4", 384, 384, 2, 3, 1, 13, 1, .batch = 32, .batches = n400},
-    {"caffenet-5", 384, 256, 2, 3, 1, 13, 1, .batch = 32, .batches = n400},
+    // CaffeNet (Krizhevsky, Sutskever & Hinton 2012), with the batches of a thesis on convolution
+    // by FFT in Caffe: tables 2.1 and 4.1 to 4.4 (400 images), figures 4.4 and 4.5.
+    {"caffenet-1", 3, 96, 1, 11, 4, 227, 0, .batch = 32, .batches = thesis},
+    {"caffenet-2", 96, 256, 2, 5, 1, 27, 2, .batch = 32, .batches = thesis},
+    {"caffenet-3", 256, 384, 1, 3, 1, 13, 1, .batch = 32, .batches = thesis},
+    {"caffenet-4", 384, 384, 2, 3, 1, 13, 1, .batch = 32, .batches = thesis},
+    {"caffenet-5", 384, 256, 2, 3, 1, 13, 1, .batch = 32, .batches = thesis},
     // S. Dieleman's comparison of FFT convolution in Theano (2014).
     {"dieleman-1", 3, 128, 1, 16, 1, 96, 0, .batch = 16, .batches = n64},
     {"dieleman-2", 128, 64, 1, 8, 1, 32, 0, .batch = 32, .batches = n64},
