@@ -37,6 +37,7 @@ enum {
 struct half_case {
     const struct format *format;
     const struct half_problem *half;
+    const char *engine;
 };
 
 // The nearest number of a format, ties to even, and its bits. Infinity does not occur.
@@ -119,7 +120,7 @@ static void same_as_rounded(void **state)
 {
     const struct half_case *c = *state;
     const struct partita_options options = {
-        .engine = "cuda/gemm:panels", .device = "cuda:0", .directions = LAYER_ALL};
+        .engine = c->engine, .device = "cuda:0", .directions = LAYER_ALL};
     struct random random = random_start("half");
     struct layer layer;
     struct half_layer half;
@@ -133,8 +134,7 @@ static void same_as_rounded(void **state)
     layer_run(&layer);
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) bits[i] = half_of(c->format, &layer, i);
     const struct partita_problem problem = problem_of_type(&c->half->problem, c->format->type);
-    assert_ok(
-        partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &half.plan));
+    assert_ok(partita_plan_create(&problem, &options, &half.plan));
     // Arrays of the host; of the device; and these on a queue; the same, added to other numbers.
     cudaStream_t queue;
     assert_int_equal(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), cudaSuccess);
@@ -183,7 +183,8 @@ static void all_values(void **state)
     uint16_t one, *x = malloc(ALL * sizeof *x), *y = malloc(ALL * sizeof *y);
     round_half(f, 1, &one);
     for (unsigned i = 0; i < ALL; i++) x[i] = (uint16_t)i;
-    assert_ok(partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &plan));
+    const struct partita_options options = {.engine = "cuda/gemm", .device = "cuda:0"};
+    assert_ok(partita_plan_create(&problem, &options, &plan));
     assert_ok(partita_filter_create(plan, &one, &filter));
     assert_ok(partita_forward(plan, filter, y, x, NULL));
     for (unsigned i = 0; i < ALL; i++) {
@@ -205,7 +206,8 @@ static void micro_batches(void **state)
     const struct partita_problem problem = {SIZE(6, 7),   BATCH(7),          CHANNELS(3, 4),
                                             KERNEL(3, 3), .signal = f->type, .taps = f->type};
     enum { X = 7 * 3 * 42, Y = 7 * 4 * 20, W = 4 * 3 * 9 };
-    struct partita_options options = {.device = "cuda:0", .directions = LAYER_ALL};
+    struct partita_options options = {
+        .engine = "cuda/gemm", .device = "cuda:0", .directions = LAYER_ALL};
     struct random random = random_start("micro-batches");
     static uint16_t x[X], y[2][Y], gx[2][X], w[W];
     float value[X];
@@ -234,8 +236,8 @@ static void micro_batches(void **state)
 static void refusals(void **state)
 {
     const struct format *f = *state;
-    static const char *const engines[] = {"cuda/direct", "cuda/winograd", "cuda/tiles"};
-    const struct partita_problem problem = {SIZE(9, 9), .signal = f->type, KERNEL(3, 3)};
+    static const char *const engines[] = {"cuda/direct", "cuda/overlap-save"};
+    const struct partita_problem problem = {LENGTH(90), .signal = f->type, KERNEL(3)};
     for (size_t e = 0; e < sizeof engines / sizeof *engines; e++) {
         struct log_lines lines;
         struct partita_plan *plan = NULL;
@@ -248,18 +250,24 @@ static void refusals(void **state)
 
 int main(void)
 {
-    static struct half_case cases[N_FORMATS][N_PROBLEMS];
-    static struct CMUnitTest tests[N_FORMATS * (N_PROBLEMS + 3)];
+    static const char *const engines[] = {"cuda/gemm:panels", "cuda/winograd", "cuda/tiles:complex",
+                                          "cuda/tiles:gauss", "cuda/tiles:fused"};
+    enum { N_HALF_ENGINES = sizeof engines / sizeof *engines };
+    static struct half_case cases[N_FORMATS][N_PROBLEMS][N_HALF_ENGINES];
+    static struct CMUnitTest tests[N_FORMATS * (N_PROBLEMS * N_HALF_ENGINES + 3)];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     for (size_t f = 0; f < N_FORMATS; f++) {
         tests[n++] = named_test(all_values, &formats[f], "%s: all values", formats[f].name);
         tests[n++] = named_test(micro_batches, &formats[f], "%s: micro-batches", formats[f].name);
         tests[n++] = named_test(refusals, &formats[f], "%s: refusals", formats[f].name);
-        for (size_t i = 0; i < N_PROBLEMS; i++) {
-            cases[f][i] = (struct half_case){&formats[f], &problems[i]};
-            tests[n++] = named_test(same_as_rounded, &cases[f][i], "%s: %s", formats[f].name,
-                                    problems[i].name);
+        for (size_t i = 0; i < N_PROBLEMS * N_HALF_ENGINES; i++) {
+            const struct half_problem *half = &problems[i / N_HALF_ENGINES];
+            struct half_case *c = &cases[f][i / N_HALF_ENGINES][i % N_HALF_ENGINES];
+            *c = (struct half_case){&formats[f], half, engines[i % N_HALF_ENGINES]};
+            if (!layer_is_served(c->engine, &half->problem)) continue;
+            tests[n++] = named_test(same_as_rounded, c, "%s: %s by %s", formats[f].name, half->name,
+                                    c->engine);
         }
     }
     return run_test_list(tests, n);

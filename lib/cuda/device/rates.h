@@ -51,7 +51,7 @@ static inline double cuda_sample_bytes(const struct shape *shape)
 {
     const double inputs = (double)shape->in_channels * (double)shape_inputs(shape);
     const double outputs = (double)shape->out_channels * (double)shape_outputs(shape);
-    return (double)shape->batch * (inputs + outputs) * (double)shape->scalar_bytes;
+    return (double)shape->batch * (inputs + outputs) * (double)shape_alignment(shape);
 }
 
 // The fastest arithmetic within the error budget; without one (0), within the error of three

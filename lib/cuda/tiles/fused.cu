@@ -24,10 +24,10 @@ __device__ void multiply_by_taps(const cuda_tiles &tiles, complex_of<T> *sum,
 }
 
 // Blocks are [group][output channel][2*pairs positions].
-template <typename T>
+template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    tiles_fused_kernel(const __grid_constant__ cuda_tiles tiles, T *to, const T *samples,
-                       const complex_of<T> *taps, const T *bias)
+    tiles_fused_kernel(const __grid_constant__ cuda_tiles tiles, S *to, const S *samples,
+                       const complex_of<T> *taps, const S *bias)
 {
     const int width = 2 * tiles.pairs, size = tiles.pairs * tiles.elements;
     int64_t block = blockIdx.x;
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const int64_t group = block;
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = tiles.in > 1 ? z + size : z;
     tile_samples *at = samples_of_block<T>(tiles, tiles.in > 1 ? 2 * tiles.pairs : tiles.pairs);
-    const tile_source<T> from[2] = {{samples, false}, {samples, false}};
+    const tile_source<S> from[2] = {{samples, false}, {samples, false}};
     const tile_box in = box_of(tiles, false), out = box_of(tiles, true);
     for (int64_t c = 0; c < tiles.in; c++) {
         __syncthreads();
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     }
     locate_tiles(tiles, at, {true, group, channel}, first, width);
     cuda_tile_transform<true>(sum, tiles, tiles.pairs, out.planes, out.rows);
-    const T of_channel = bias ? bias[group * tiles.out + channel] : 0;
-    const tile_output<T> output = {to, scale_of<T>(tiles, 1), of_channel};
+    const T of_channel = bias ? widened(bias[group * tiles.out + channel]) : 0;
+    const tile_output<S, T> output = {to, scale_of<T>(tiles, 1), of_channel};
     drain_tiles(tiles, sum, at, output, tiles.pairs);
 }
 
@@ -74,10 +74,10 @@ __device__ void tiles_add_products(const cuda_tiles &tiles, complex_of<T> *sum,
 
 // Sums over chunks of the positions, [chunk][group][in][out][bin]. Blocks are the same without the
 // bin.
-template <typename T>
+template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     tiles_fused_weight_kernel(const __grid_constant__ cuda_tiles tiles, complex_of<T> *sums,
-                              const T *x, const T *gy, int64_t chunks)
+                              const S *x, const S *gy, int64_t chunks)
 {
     int64_t block = blockIdx.x;
     const int64_t k = take(&block, tiles.out), c = take(&block, tiles.in),
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
                   end = begin + each < tiles.positions ? begin + each : tiles.positions;
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = z + tiles.pairs * tiles.elements;
     tile_samples *at = samples_of_block<T>(tiles, tiles.pairs + 1);
-    const tile_source<T> from[2] = {{x, false}, {gy, true}};
+    const tile_source<S> from[2] = {{x, false}, {gy, true}};
     const tile_channel channels[2] = {{false, group, c}, {true, group, k}};
     const tile_box box = box_of(tiles, false);
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x) sum[bin] = {0, 0};
@@ -111,9 +111,10 @@ cudaError_t cuda_tiles_fused(const cuda_tiles *tiles, void *to, const void *samp
 {
     const int64_t blocks = tiles->groups * tiles->out * ceiling(tiles->positions, 2 * tiles->pairs);
     const int pairs = tiles->in > 1 ? 2 * tiles->pairs : tiles->pairs;
-    return with_scalar(tiles->f64, [=](auto zero) {
-        return queue_tiles(tiles_fused_kernel<decltype(zero)>, tiles, pairs, blocks, to, samples,
-                           taps, bias);
+    return with_storage(tiles->storage, [=](auto zero) {
+        typedef decltype(zero) S;
+        typedef typename sum_of<S>::type T;
+        return queue_tiles(tiles_fused_kernel<S, T>, tiles, pairs, blocks, to, samples, taps, bias);
     });
 }
 
@@ -121,8 +122,10 @@ cudaError_t cuda_tiles_fused_weight(const cuda_tiles *tiles, void *sums, const v
                                     const void *gy, int64_t chunks)
 {
     const int64_t blocks = chunks * tiles->groups * tiles->in * tiles->out;
-    return with_scalar(tiles->f64, [=](auto zero) {
-        return queue_tiles(tiles_fused_weight_kernel<decltype(zero)>, tiles, tiles->pairs + 1,
-                           blocks, sums, x, gy, chunks);
+    return with_storage(tiles->storage, [=](auto zero) {
+        typedef decltype(zero) S;
+        typedef typename sum_of<S>::type T;
+        return queue_tiles(tiles_fused_weight_kernel<S, T>, tiles, tiles->pairs + 1, blocks, sums,
+                           x, gy, chunks);
     });
 }

@@ -61,6 +61,7 @@ struct cuda_tiles {
     bool branches_out, gauss, relu;
     bool fused; // spectra of taps and of their gradient are [group][in][out][bin]
     bool f64;
+    enum cuda_storage storage; // of samples and taps of the caller
 };
 
 // What one launch computes: `groups` groups from first_group on and `block` positions from `first`

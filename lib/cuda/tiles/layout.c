@@ -6,6 +6,7 @@
 
 #include "base/sizes.h"
 #include "core/plan.h"
+#include "cuda/device/filter.h"
 #include "cuda/device/grid.h"
 #include "cuda/device/rates.h"
 #include "geometry/tile_search.h"
@@ -92,6 +93,7 @@ static bool split_tiles(const struct request *request, const struct cuda_tiles_c
     tiles->gauss = choice->variant == CUDA_TILES_GAUSS;
     tiles->fused = choice->variant == CUDA_TILES_FUSED;
     tiles->relu = request->shape->relu && request->direction == PARTITA_FORWARD;
+    tiles->storage = cuda_storage_of(request->shape);
     const struct cuda_layer_part all = cuda_tiles_groups(ret, tiles->groups);
     ret->layer.taps_bytes = cuda_layer_taps_bytes(&ret->layer, &all);
     while (tiles->row_threads < ROW_THREADS && tiles->row_threads < (int)ret->n[2])

@@ -6,11 +6,11 @@
 
 namespace {
 // Blocks are [group][channel][2*pairs positions].
-template <typename T>
+template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     load_tiles_kernel(const __grid_constant__ cuda_tiles tiles,
                       const __grid_constant__ cuda_tiles_batch batch, bool outputs, T *spectra,
-                      const T *samples)
+                      const S *samples)
 {
     const int64_t channels = outputs ? tiles.out : tiles.in;
     const int width = 2 * tiles.pairs;
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     locate_tiles(tiles, at, {outputs, batch.first_group + group, channel}, batch.first + first,
                  width);
     __syncthreads();
-    const tile_source<T> from[2] = {{samples, outputs}, {samples, outputs}};
+    const tile_source<S> from[2] = {{samples, outputs}, {samples, outputs}};
     fill_tiles(tiles, z, at, from, tiles.pairs);
     const tile_box box = box_of(tiles, outputs);
     cuda_tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
@@ -30,11 +30,11 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
                 index_spectra(tiles, group, channels, batch.pitch, channel, first), width, outputs);
 }
 
-template <typename T>
+template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     store_tiles_kernel(const __grid_constant__ cuda_tiles tiles,
-                       const __grid_constant__ cuda_tiles_batch batch, T *samples, const T *spectra,
-                       const T *bias)
+                       const __grid_constant__ cuda_tiles_batch batch, S *samples, const T *spectra,
+                       const S *bias)
 {
     const int width = 2 * tiles.pairs;
     int64_t block = blockIdx.x;
@@ -47,8 +47,9 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
                index_spectra(tiles, group, tiles.out, batch.pitch, channel, first), width);
     const tile_box box = box_of(tiles, true);
     cuda_tile_transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
-    const T of_channel = bias ? bias[(batch.first_group + group) * tiles.out + channel] : 0;
-    const tile_output<T> output = {samples, scale_of<T>(tiles, 2), of_channel};
+    const T of_channel =
+        bias ? widened(bias[(batch.first_group + group) * tiles.out + channel]) : 0;
+    const tile_output<S, T> output = {samples, scale_of<T>(tiles, 2), of_channel};
     drain_tiles(tiles, z, at, output, tiles.pairs);
 }
 } // namespace
@@ -60,12 +61,13 @@ cudaError_t cuda_tiles_queue_samples(const cuda_tiles *tiles, const cuda_tiles_b
     const bool outputs = move != CUDA_LOAD;
     const int64_t blocks =
         batch->groups * (outputs ? tiles->out : tiles->in) * (batch->block / (2 * tiles->pairs));
-    return with_scalar(tiles->f64, [=](auto zero) {
-        typedef decltype(zero) T;
+    return with_storage(tiles->storage, [=](auto zero) {
+        typedef decltype(zero) S;
+        typedef typename sum_of<S>::type T;
         if (move == CUDA_STORE)
-            return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs, blocks, *batch, to, from,
-                               bias);
-        return queue_tiles(load_tiles_kernel<T>, tiles, tiles->pairs, blocks, *batch, outputs, to,
-                           from);
+            return queue_tiles(store_tiles_kernel<S, T>, tiles, tiles->pairs, blocks, *batch, to,
+                               from, bias);
+        return queue_tiles(load_tiles_kernel<S, T>, tiles, tiles->pairs, blocks, *batch, outputs,
+                           to, from);
     });
 }

@@ -6,6 +6,7 @@
 #define PARTITA_CUDA_TILE_SAMPLES_CUH
 
 #include "cuda/kernels/launch.cuh"
+#include "cuda/kernels/storage.cuh"
 #include "fft.cuh"
 
 // One tile of one channel. Its elements that are samples make a box; there are none if there is no
@@ -175,39 +176,41 @@ template <typename T> struct sample_row {
         const int64_t to_next = step * apart;
         T *from = samples + (first + step * i);
 #pragma unroll
-        for (int k = 0; k < N; k++, i += apart, from += to_next) ret[k] = has_sample(i) ? *from : 0;
+        for (int k = 0; k < N; k++, i += apart, from += to_next)
+            ret[k] = has_sample(i) ? widened(*from) : 0;
     }
 
     // The reverse.
-    template <int N> __device__ void write(int i, int apart, const T (&given)[N]) const
+    template <int N, typename Sum>
+    __device__ void write(int i, int apart, const Sum (&given)[N]) const
     {
         const int64_t to_next = step * apart;
         T *to = samples + (first + step * i);
 #pragma unroll
         for (int k = 0; k < N; k++, i += apart, to += to_next)
-            if (has_sample(i)) *to = given[k];
+            if (has_sample(i)) narrow(to, given[k]);
     }
 };
 
 // An array in tiles: of the grid's outputs, or inputs.
-template <typename T> struct tile_source {
-    const T *samples;
+template <typename S> struct tile_source {
+    const S *samples;
     bool outputs;
 };
 
 // Fills pairs of tiles with samples, zeros elsewhere: the real parts with those of the first array
 // at tiles 2*pair, the imaginary ones with those of the second at 2*pair + 1. Ends before a
 // barrier.
-template <typename T>
+template <typename S, typename T>
 inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, const tile_samples *at,
-                                  const tile_source<T> (&from)[2], int n_pairs)
+                                  const tile_source<S> (&from)[2], int n_pairs)
 {
     const tile_rows rows(tiles, n_pairs, tiles.dft[0].n, tiles.dft[1].n);
     const int n = tiles.dft[2].n;
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
         const tile_row row = rows.tile_row_at(r);
-        const sample_row<const T> a(tiles, from[0].outputs, at[2 * row.pair], row, from[0].samples);
-        const sample_row<const T> b(tiles, from[1].outputs, at[2 * row.pair + 1], row,
+        const sample_row<const S> a(tiles, from[0].outputs, at[2 * row.pair], row, from[0].samples);
+        const sample_row<const S> b(tiles, from[1].outputs, at[2 * row.pair + 1], row,
                                     from[1].samples);
         complex_of<T> *const to = z + row.offset(tiles);
         for (int i = rows.column; i < n; i += CUDA_TILES_COLUMNS * rows.width) {
@@ -222,15 +225,15 @@ inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
 }
 
 // Where the elements of a channel's tiles go.
-template <typename T> struct tile_output {
-    T *samples;
+template <typename S, typename T> struct tile_output {
+    S *samples;
     T scale, bias;
 };
 
 // Stores elements i, i + apart, .. of a row of a pair of tiles. A NaN stays one.
-template <int N, typename T>
-inline __device__ void store_pairs(const sample_row<T> (&to)[2], int i, int apart,
-                                   const complex_of<T> (&sums)[N], const tile_output<T> &output,
+template <int N, typename S, typename T>
+inline __device__ void store_pairs(const sample_row<S> (&to)[2], int i, int apart,
+                                   const complex_of<T> (&sums)[N], const tile_output<S, T> &output,
                                    bool relu)
 {
 #pragma unroll
@@ -246,9 +249,9 @@ inline __device__ void store_pairs(const sample_row<T> (&to)[2], int i, int apar
 }
 
 // Stores the outputs of pairs of tiles with scale, bias and activation.
-template <typename T>
+template <typename S, typename T>
 inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> *z,
-                                   const tile_samples *at, const tile_output<T> &output,
+                                   const tile_samples *at, const tile_output<S, T> &output,
                                    int n_pairs)
 {
     const tile_box box = box_of(tiles, true);
@@ -256,7 +259,7 @@ inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> 
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
         const tile_row row = rows.tile_row_at(r);
         const complex_of<T> *const from = z + row.offset(tiles);
-        const sample_row<T> to[2] = {{tiles, true, at[2 * row.pair], row, output.samples},
+        const sample_row<S> to[2] = {{tiles, true, at[2 * row.pair], row, output.samples},
                                      {tiles, true, at[2 * row.pair + 1], row, output.samples}};
         for (int i = rows.column; i < box.columns; i += CUDA_TILES_COLUMNS * rows.width) {
             complex_of<T> sums[CUDA_TILES_COLUMNS];

@@ -39,10 +39,10 @@ struct tap_channels {
     }
 };
 
-template <typename T>
+template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     load_taps_kernel(const __grid_constant__ cuda_tiles tiles, int64_t first_group, T *spectra,
-                     const T *taps)
+                     const S *taps)
 {
     const tap_channels channels(tiles);
     const tile_box box = box_of_taps(tiles);
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
             T tap[2] = {};
             for (int half = 0; half < 2 && any && i < box.columns; half++) {
                 const int64_t at = channels.tap(tiles, first_group, row, half, i);
-                if (at >= 0) tap[half] = taps[at];
+                if (at >= 0) tap[half] = widened(taps[at]);
             }
             z[row.offset(tiles) + i] = {tap[0], tap[1]};
         }
@@ -64,9 +64,9 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     split_tiles(tiles, z, spectra, channels.spectra_at(tiles), tiles.out - channels.first, true);
 }
 
-template <typename T>
+template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    store_taps_kernel(const __grid_constant__ cuda_tiles tiles, int64_t first_group, T *taps,
+    store_taps_kernel(const __grid_constant__ cuda_tiles tiles, int64_t first_group, S *taps,
                       const T *spectra)
 {
     const tap_channels channels(tiles);
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
             const complex_of<T> sums = z[row.offset(tiles) + i];
             for (int half = 0; half < 2; half++) {
                 const int64_t to = channels.tap(tiles, first_group, row, half, i);
-                if (to >= 0) taps[to] = (half ? sums.im : sums.re) * scale;
+                if (to >= 0) narrow(&taps[to], (half ? sums.im : sums.re) * scale);
             }
         }
     }
@@ -99,11 +99,14 @@ size_t cuda_tiles_shared_bytes(const cuda_tiles *tiles, int pairs)
 cudaError_t cuda_tiles_queue_taps(const cuda_tiles *tiles, const cuda_tiles_batch *batch,
                                   cuda_layer_move move, void *to, const void *from)
 {
-    return with_scalar(tiles->f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue_tiles(move == CUDA_PACK ? load_taps_kernel<T> : store_taps_kernel<T>, tiles,
-                           tiles->pairs,
-                           batch->groups * tiles->in * ceiling(tiles->out, 2 * tiles->pairs),
-                           batch->first_group, to, from);
+    const int64_t blocks = batch->groups * tiles->in * ceiling(tiles->out, 2 * tiles->pairs);
+    return with_storage(tiles->storage, [=](auto zero) {
+        typedef decltype(zero) S;
+        typedef typename sum_of<S>::type T;
+        if (move == CUDA_PACK)
+            return queue_tiles(load_taps_kernel<S, T>, tiles, tiles->pairs, blocks,
+                               batch->first_group, to, from);
+        return queue_tiles(store_taps_kernel<S, T>, tiles, tiles->pairs, blocks, batch->first_group,
+                           to, from);
     });
 }

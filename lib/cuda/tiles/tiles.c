@@ -192,6 +192,7 @@ const struct engine cuda_tiles = {
     .variants = (const char *const[]){"complex", "gauss", "fused", NULL},
     .directions = CUDA_ALL_DIRECTIONS,
     .max_rank = PARTITA_MAX_RANK,
+    .half = true,
     .estimate = cuda_tiles_estimate,
     .state_bytes = sizeof(struct tiles_plan),
     .plan_create = cuda_tiles_plan_create,

@@ -26,13 +26,15 @@ struct cuda_winograd_tiles {
     struct cuda_winograd_side axis[CUDA_WINOGRAD_AXES];
     int64_t groups, channels, pitch;
     uint32_t first, n;
-    bool relu; // of outputs
-    bool wide; // outputs: all tiles of a row can be stored as vectors
+    enum cuda_storage storage; // of the array's samples
+    bool relu;                 // of outputs
+    bool wide;                 // outputs: all tiles of a row can be stored as vectors
 };
 
 // The taps: `in` by `out` channels of a group, branches included.
 struct cuda_winograd_taps {
     struct cuda_tap_map map;
+    enum cuda_storage storage;
     int extent[CUDA_WINOGRAD_AXES];
     int64_t groups, in, out, pitch; // pitch: of a line of transformed taps
     int64_t chunks;                 // of the sums of their gradient
@@ -41,12 +43,12 @@ struct cuda_winograd_taps {
 // Queues transformed tiles [frequency][line][pitch]: of x (B' d B), and of gy, which take the place
 // of taps in backward weight (G g G'); or outputs from their sums (A' m A), with bias
 // [group][channel].
-CUDA_C cudaError_t cuda_winograd_queue_tiles(const struct cuda_winograd_tiles *tiles, bool f64,
+CUDA_C cudaError_t cuda_winograd_queue_tiles(const struct cuda_winograd_tiles *tiles,
                                              enum cuda_layer_move move, void *to, const void *from,
                                              const void *bias);
 // Queues transformed taps [frequency][group][in][pitch of out], or the gradient of taps from sums
 // [chunk][frequency][group][out][pitch of in]; chunks are added in order.
-CUDA_C cudaError_t cuda_winograd_queue_taps(const struct cuda_winograd_taps *taps, bool f64,
+CUDA_C cudaError_t cuda_winograd_queue_taps(const struct cuda_winograd_taps *taps,
                                             enum cuda_layer_move move, void *to, const void *from);
 
 #endif

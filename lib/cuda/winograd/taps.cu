@@ -14,11 +14,11 @@ inline __device__ tap_path path_of(const cuda_tap_map &map, int64_t group, int64
 }
 
 // Blocks are [group][in][CUDA_WINOGRAD_THREADS of out].
-template <typename T, int E0, int E1>
+template <typename S, typename T, int E0, int E1>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     winograd_taps_kernel(const __grid_constant__ cuda_winograd_taps taps,
                          const __grid_constant__ winograd_points<T> down,
-                         const __grid_constant__ winograd_points<T> along, T *to, const T *w)
+                         const __grid_constant__ winograd_points<T> along, T *to, const S *w)
 {
     int64_t block = blockIdx.x;
     const int64_t out =
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 #pragma unroll
         for (int j = 0; j < E1; j++) {
             const int64_t at = path.index(taps.map, 0, i, j);
-            x[j] = at >= 0 ? w[at] : 0;
+            x[j] = at >= 0 ? widened(w[at]) : 0;
         }
         winograd_axis_transform<WINOGRAD_TAPS, E1>(v[i], x, (int)taps.map.axis[2].taps, along);
     }
@@ -48,11 +48,11 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 }
 
 // Blocks are [group][out][CUDA_WINOGRAD_THREADS of in].
-template <typename T, int E0, int E1>
+template <typename S, typename T, int E0, int E1>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     winograd_weight_kernel(const __grid_constant__ cuda_winograd_taps taps,
                            const __grid_constant__ winograd_points<T> down,
-                           const __grid_constant__ winograd_points<T> along, T *gw, const T *sums)
+                           const __grid_constant__ winograd_points<T> along, S *gw, const T *sums)
 {
     int64_t block = blockIdx.x;
     const int64_t in =
@@ -76,23 +76,27 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 #pragma unroll
         for (int j = 0; j < E1; j++) {
             const int64_t at = path.index(taps.map, 0, i, j);
-            if (at >= 0) gw[at] = y[j];
+            if (at >= 0) narrow(&gw[at], y[j]);
         }
     }
 }
 } // namespace
 
-cudaError_t cuda_winograd_queue_taps(const cuda_winograd_taps *taps, bool f64, cuda_layer_move move,
-                                     void *to, const void *from)
+cudaError_t cuda_winograd_queue_taps(const cuda_winograd_taps *taps, cuda_layer_move move, void *to,
+                                     const void *from)
 {
     const bool pack = move == CUDA_PACK;
     const int64_t blocks = pack ? ceiling(taps->out, CUDA_WINOGRAD_THREADS) * taps->in
                                 : ceiling(taps->in, CUDA_WINOGRAD_THREADS) * taps->out;
-    return with_extents(f64, taps->extent, [=](auto zero, auto e0, auto e1) {
-        typedef decltype(zero) T;
+    return with_extents(taps->storage, taps->extent, [=](auto zero, auto e0, auto e1) {
+        typedef decltype(zero) S;
+        typedef typename sum_of<S>::type T;
         constexpr int E0 = decltype(e0)::value, E1 = decltype(e1)::value;
-        return queue_extents<T>(
-            pack ? winograd_taps_kernel<T, E0, E1> : winograd_weight_kernel<T, E0, E1>,
-            taps->extent, blocks * taps->groups, dim3(CUDA_WINOGRAD_THREADS), *taps, to, from);
+        const dim3 threads(CUDA_WINOGRAD_THREADS);
+        if (pack)
+            return queue_extents<T>(winograd_taps_kernel<S, T, E0, E1>, taps->extent,
+                                    blocks * taps->groups, threads, *taps, to, from);
+        return queue_extents<T>(winograd_weight_kernel<S, T, E0, E1>, taps->extent,
+                                blocks * taps->groups, threads, *taps, to, from);
     });
 }

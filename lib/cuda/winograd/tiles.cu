@@ -55,11 +55,11 @@ inline __device__ bool locate_winograd_tile(const cuda_winograd_tiles &tiles, wi
     return true;
 }
 
-template <typename T, int E0, int E1, winograd_transform TRANSFORM>
+template <typename S, typename T, int E0, int E1, winograd_transform TRANSFORM>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     winograd_tiles_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
                           const __grid_constant__ winograd_points<T> down,
-                          const __grid_constant__ winograd_points<T> along, T *to, const T *from)
+                          const __grid_constant__ winograd_points<T> along, T *to, const S *from)
 {
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
     winograd_tile at;
@@ -70,16 +70,16 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     for (int j = 0; j < E1; j++)
         within[j] = j < columns->elements && in_bounds(at.at[1] + columns->step * j, columns->size);
     T v[E0][E1];
-    const T *line = from + at.at[0] * columns->size + at.at[1];
+    const S *line = from + at.at[0] * columns->size + at.at[1];
 #pragma unroll
     for (int i = 0; i < E0; i++, line += rows->step * columns->size) {
         const bool row_within =
             i < rows->elements && in_bounds(at.at[0] + rows->step * i, rows->size);
-        const T *sample = line;
+        const S *sample = line;
         T x[E1];
 #pragma unroll
         for (int j = 0; j < E1; j++, sample += columns->step)
-            x[j] = row_within && within[j] ? *sample : 0;
+            x[j] = row_within && within[j] ? widened(*sample) : 0;
         winograd_axis_transform<TRANSFORM, E1>(v[i], x, columns->elements, along);
     }
     winograd_columns<TRANSFORM, E0, E1>(v, rows->elements, down);
@@ -92,8 +92,8 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 }
 
 // A row of a tile, with bias and activation. A NaN stays one.
-template <typename T, int E1>
-__device__ void winograd_store_row(const cuda_winograd_tiles &tiles, T *line, int64_t column, T *y,
+template <typename S, typename T, int E1>
+__device__ void winograd_store_row(const cuda_winograd_tiles &tiles, S *line, int64_t column, T *y,
                                    T bias)
 {
     const cuda_winograd_side &columns = tiles.axis[1];
@@ -117,16 +117,16 @@ __device__ void winograd_store_row(const cuda_winograd_tiles &tiles, T *line, in
 #pragma unroll
     for (int j = 0; j < E1; j++) {
         const int64_t sample = column + columns.step * j;
-        if (j < columns.elements && in_bounds(sample, columns.size)) line[sample] = y[j];
+        if (j < columns.elements && in_bounds(sample, columns.size)) narrow(&line[sample], y[j]);
     }
 }
 
-template <typename T, int E0, int E1>
+template <typename S, typename T, int E0, int E1>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     winograd_output_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
                            const __grid_constant__ winograd_points<T> down,
-                           const __grid_constant__ winograd_points<T> along, T *to, const T *sums,
-                           const T *bias)
+                           const __grid_constant__ winograd_points<T> along, S *to, const T *sums,
+                           const S *bias)
 {
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
     winograd_tile at;
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 #pragma unroll
         for (int j = 0; j < E1; j++, sums += frequency) v[i][j] = *sums;
     winograd_columns<WINOGRAD_OUTPUT, E0, E1>(v, rows->elements, down);
-    const T added = bias ? bias[at.channel] : 0;
+    const T added = bias ? widened(bias[at.channel]) : 0;
     to += at.plane;
 #pragma unroll
     for (int i = 0; i < E0; i++) {
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
         if (i >= rows->elements || !in_bounds(row, rows->size)) continue;
         T y[E1] = {};
         winograd_axis_transform<WINOGRAD_OUTPUT, E1>(y, v[i], columns->elements, along);
-        winograd_store_row<T, E1>(tiles, to + row * columns->size, at.at[1], y, added);
+        winograd_store_row<S, T, E1>(tiles, to + row * columns->size, at.at[1], y, added);
     }
 }
 
@@ -159,22 +159,23 @@ dim3 winograd_threads(uint32_t tiles)
 }
 } // namespace
 
-cudaError_t cuda_winograd_queue_tiles(const cuda_winograd_tiles *tiles, bool f64,
-                                      cuda_layer_move move, void *to, const void *from,
-                                      const void *bias)
+cudaError_t cuda_winograd_queue_tiles(const cuda_winograd_tiles *tiles, cuda_layer_move move,
+                                      void *to, const void *from, const void *bias)
 {
     const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
     const dim3 threads = winograd_threads(tiles->n);
     const int64_t blocks =
         ceiling(tiles->n, threads.x) * ceiling(winograd_lines(*tiles), threads.y);
-    return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
-        typedef decltype(zero) T;
+    return with_extents(tiles->storage, extents, [=](auto zero, auto e0, auto e1) {
+        typedef decltype(zero) S;
+        typedef typename sum_of<S>::type T;
         constexpr int E0 = decltype(e0)::value, E1 = decltype(e1)::value;
         if (move == CUDA_STORE)
-            return queue_extents<T>(winograd_output_kernel<T, E0, E1>, extents, blocks, threads,
+            return queue_extents<T>(winograd_output_kernel<S, T, E0, E1>, extents, blocks, threads,
                                     *tiles, to, from, bias);
-        return queue_extents<T>(move == CUDA_LOAD ? winograd_tiles_kernel<T, E0, E1, WINOGRAD_INPUT>
-                                                  : winograd_tiles_kernel<T, E0, E1, WINOGRAD_TAPS>,
+        return queue_extents<T>(move == CUDA_LOAD
+                                    ? winograd_tiles_kernel<S, T, E0, E1, WINOGRAD_INPUT>
+                                    : winograd_tiles_kernel<S, T, E0, E1, WINOGRAD_TAPS>,
                                 extents, blocks, threads, *tiles, to, from);
     });
 }

@@ -84,19 +84,21 @@ static cudaError_t winograd_queue(const struct cuda_layer_batch *batch, enum cud
                                   void *to, const void *from, const void *bias)
 {
     const struct cuda_winograd *winograd = batch->plan->state;
-    const bool f64 = batch->plan->shape.f64;
+    const enum cuda_storage storage = cuda_storage_of(&batch->plan->shape);
     if (move == CUDA_PACK || move == CUDA_UNPACK) {
         struct cuda_winograd_taps taps = winograd->taps;
+        taps.storage = storage;
         taps.pitch = cuda_layer_pitch(batch, move);
         taps.chunks = batch->product.chunks;
-        return cuda_winograd_queue_taps(&taps, f64, move, to, from);
+        return cuda_winograd_queue_taps(&taps, move, to, from);
     }
     struct cuda_winograd_tiles tiles = move == CUDA_LOAD ? winograd->from : winograd->to;
+    tiles.storage = storage;
     tiles.pitch = cuda_layer_pitch(batch, move);
     tiles.first = (uint32_t)batch->first;
     tiles.n = (uint32_t)batch->n;
-    tiles.wide = tiles.wide && (uintptr_t)to % CUDA_PRODUCT_ALIGN == 0;
-    return cuda_winograd_queue_tiles(&tiles, f64, move, to, from, bias);
+    tiles.wide = tiles.wide && !batch->plan->shape.half && (uintptr_t)to % CUDA_PRODUCT_ALIGN == 0;
+    return cuda_winograd_queue_tiles(&tiles, move, to, from, bias);
 }
 
 static const struct cuda_transform winograd_transform = {winograd_part, winograd_queue};
@@ -188,8 +190,7 @@ static void try_cuda_split(const struct request *request, const struct winograd_
 
 static void cuda_winograd_estimate(const struct request *request, struct estimate *ret)
 {
-    if (request->shape->half) estimate_refuse(ret, "computes layers of f32 and f64 alone");
-    else winograd_search(request, try_cuda_split, ret);
+    winograd_search(request, try_cuda_split, ret);
 }
 
 static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
@@ -210,6 +211,7 @@ static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
 const struct engine cuda_winograd = {
     .name = "cuda/winograd",
     .max_rank = CUDA_WINOGRAD_AXES,
+    .half = true,
     .real = true,
     .estimate = cuda_winograd_estimate,
     .state_bytes = sizeof(struct cuda_winograd),

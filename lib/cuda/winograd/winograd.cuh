@@ -8,6 +8,7 @@
 #define PARTITA_CUDA_WINOGRAD_CUH
 
 #include "cuda/kernels/launch.cuh"
+#include "cuda/kernels/storage.cuh"
 
 #include "base/winograd_matrix.h"
 
@@ -138,11 +139,11 @@ inline __device__ void winograd_columns(T (*v)[E1], int count, const winograd_po
     }
 }
 
-// Calls a function object with a zero of the problem's type and both extents, of which one at least
+// Calls a function object with a stored zero and both extents, of which one at least
 // is to be more than 1.
-template <typename Use> cudaError_t with_extents(bool f64, const int n[2], Use use)
+template <typename Use> cudaError_t with_extents(cuda_storage storage, const int n[2], Use use)
 {
-    return with_scalar(f64, [=](auto zero) {
+    return with_storage(storage, [=](auto zero) {
         return with_constant<1, 4, 6, 8>(n[0], [=](auto e0) {
             return with_constant<1, 4, 6, 8>(n[1], [=](auto e1) {
                 if constexpr (decltype(e0)::value * decltype(e1)::value > 1)
