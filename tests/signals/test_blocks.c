@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "parts_cases.h"
+
 // Whether PARTITA_TEST_DEVICE names a device, whose engine is tested then.
 static bool on_device(void)
 {
@@ -22,59 +24,6 @@ static struct partita_options blocks_options(struct partita_options options)
     return layer_options(&options);
 }
 
-struct parts_case {
-    const char *name;
-    size_t n, m, taps,
-        signal;            // samples of signal and taps; sizes of the partitions of taps and signal
-    ptrdiff_t first, last; // of the full result; 0, 0: all
-    bool in_time;
-};
-
-// Equal partitions have half of a transform's size; others have the schedule of divisions. Among
-// them are the published examples of that schedule: 60 x 36 with 12 and 6, 12464 x 6232 with 152
-// and 19, 144 x 100 with 12 and 10.
-static const struct parts_case parts_cases[] = {
-    {"equal-one-part", 500, 300, 512, 512, 0, 0, false},
-    {"equal-both-whole", 512, 512, 128, 128, 0, 0, false},
-    {"equal-rest", 1000, 700, 128, 128, 0, 0, false},
-    {"equal-prime", 1009, 997, 64, 64, 0, 0, false},
-    {"equal-one-sample", 1, 700, 128, 128, 0, 0, false},
-    {"equal-one-tap", 700, 1, 128, 128, 0, 0, false},
-    {"equal-more-taps", 300, 3001, 128, 128, 0, 0, false},
-    {"equal-one-more", 257, 257, 128, 128, 0, 0, false},
-    {"equal-slice", 3000, 2000, 128, 128, 1111, 2222, false},
-    {"equal-slice-in-block", 3000, 2000, 256, 256, 2570, 2575, false},
-    {"equal-slice-beyond", 900, 800, 64, 64, -100, 1900, false},
-    {"equal-slice-outside", 900, 800, 64, 64, 1800, 1900, false},
-    {"equal-slice-before", 900, 800, 64, 64, -300, -20, false},
-    {"equal-many-parts", 9000, 9000, 64, 64, 8000, 9000, false},
-    {"equal-long-transform", 50000, 40000, 16384, 16384, 32700, 32900, false},
-    {"equal-odd-transform", 2000, 1500, 192, 192, 0, 0, false},
-    {"divisions-60-36", 60, 36, 6, 12, 0, 0, false},
-    {"divisions-60-36-swapped", 60, 36, 12, 6, 0, 0, false},
-    {"divisions-60-36-in-time", 60, 36, 6, 12, 0, 0, true},
-    {"divisions-12464-6232", 12464, 6232, 19, 152, 511, 3283, false},
-    {"divisions-12464-6232-in-time", 12464, 6232, 19, 152, 511, 3283, true},
-    {"divisions-144-100", 144, 100, 10, 12, 0, 0, false},
-    {"divisions-144-100-in-time", 144, 100, 10, 12, 0, 0, true},
-    {"divisions-rest", 101, 67, 8, 24, 0, 0, false},
-    {"divisions-rest-in-time", 101, 67, 8, 24, 0, 0, true},
-    {"divisions-prime", 103, 59, 7, 5, 0, 0, false},
-    {"divisions-slice-beyond", 101, 67, 8, 24, -40, 300, false},
-    {"divisions-slice-outside", 101, 67, 8, 24, 167, 300, false},
-    {"divisions-slice-before", 101, 67, 8, 24, -67, -1, false},
-    {"divisions-parts-beyond", 30, 20, 64, 32, 0, 0, false},
-    {"divisions-one-each", 20, 10, 1, 1, 0, 0, true},
-    {"divisions-many-pairs", 2000, 2000, 3, 6, 1900, 2100, false},
-};
-enum { N_PARTS_CASES = sizeof parts_cases / sizeof *parts_cases };
-
-struct typed_case {
-    const struct parts_case *parts;
-    const struct type_pair *types;
-    enum partita_op op;
-};
-
 // A device has no direct sums of partitions and, without cuFFT, only transforms that fit a thread
 // block.
 static bool is_served(const struct parts_case *parts)
@@ -84,24 +33,10 @@ static bool is_served(const struct parts_case *parts)
     return !on_device() || (!parts->in_time && parts->taps <= max && parts->signal <= max);
 }
 
-static struct partita_problem problem_of(const struct typed_case *c)
-{
-    const struct parts_case *p = c->parts;
-    ptrdiff_t first = p->first, last = p->last;
-    if (first == 0 && last == 0) last = (ptrdiff_t)(p->n + p->m - 1);
-    return (struct partita_problem){.signal = c->types->signal,
-                                    .taps = c->types->taps,
-                                    .op = c->op,
-                                    .kernel = {p->m},
-                                    .size = {p->n},
-                                    .pad_begin = {(ptrdiff_t)p->m - 1 - first},
-                                    .pad_end = {last - (ptrdiff_t)p->n}};
-}
-
 static void imposed_parts(void **state)
 {
     const struct typed_case *c = *state;
-    struct partita_problem problem = problem_of(c);
+    struct partita_problem problem = parts_problem(c);
     struct partita_options options = blocks_options((struct partita_options){
         .parts = {c->parts->taps, c->parts->signal, c->parts->in_time}, .threads = 1});
     struct random random = random_start(c->parts->name);
@@ -116,78 +51,6 @@ static void imposed_parts(void **state)
         rig_check_copy(&rig, &options);
     }
     rig_close(&rig);
-}
-
-// All divisions at once, each with a row of its own, have the bits of one division after the other,
-// with any number of threads and with a workspace for fewer rows; rows are counted.
-static void private_divisions(void **state)
-{
-    const struct typed_case *c = *state;
-    struct partita_problem problem = problem_of(c);
-    struct partita_options options = {
-        .engine = "cpu/blocks:divisions",
-        .parts = {c->parts->taps, c->parts->signal, c->parts->in_time},
-        .threads = 1};
-    struct random random = random_start(c->parts->name);
-    struct rig rig;
-    rig_open(&rig, &problem, &options, &random);
-    rig_forward(&rig);
-    rig_check(&rig);
-    size_t unit = c->parts->taps;
-    for (size_t b = c->parts->signal; b;) {
-        const size_t rest = unit % b;
-        unit = b, b = rest;
-    }
-    const size_t divisions = (c->parts->taps + c->parts->signal) / unit;
-    const size_t row = (rig.n_y * rig.sample_bytes + 63) / 64 * 64;
-    const size_t before = partita_plan_workspace(rig.plan, PARTITA_FORWARD);
-    options.engine = "cpu/blocks:private-divisions";
-    for (options.threads = 1; options.threads < 4; options.threads++)
-        rig_check_copy(&rig, &options);
-    options.threads = 1;
-    struct partita_plan *plan;
-    assert_ok(partita_plan_create(&problem, &options, &plan));
-    const size_t all = partita_plan_workspace(plan, PARTITA_FORWARD);
-    assert_int_equal(all - before, (divisions - 1) * row);
-    partita_plan_destroy(plan);
-    size_t last = 0;
-    for (options.workspace_limit = 4 * before; last < all;
-         options.workspace_limit += 2 * row + before) {
-        assert_ok(partita_plan_create(&problem, &options, &plan));
-        const size_t bytes = partita_plan_workspace(plan, PARTITA_FORWARD);
-        assert_true(bytes <= options.workspace_limit && bytes >= last);
-        last = bytes;
-        partita_plan_destroy(plan);
-        rig_check_copy(&rig, &options);
-    }
-    rig_close(&rig);
-}
-
-// Variants that do not fit the options are refused, with a reason.
-static void variants_are_refused(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *engine, *reason;
-        struct partita_parts parts;
-        enum partita_status status;
-    } cases[] = {
-        {"cpu/blocks:divisions", "options.parts", {0}, PARTITA_ERR_UNSUPPORTED},
-        {"cpu/blocks:private-divisions", "options.parts", {0}, PARTITA_ERR_UNSUPPORTED},
-        {"cpu/blocks:pairs", "options.parts", {6, 12, false}, PARTITA_ERR_UNSUPPORTED},
-        {"cpu/blocks:lags", "options.parts", {64, 64, false}, PARTITA_ERR_UNSUPPORTED},
-        {"cpu/blocks:division", "options.engine", {6, 12, false}, PARTITA_ERR_ARG},
-    };
-    const struct partita_problem problem = {LENGTH(60), KERNEL(36), PAD(35)};
-    struct partita_plan *plan = (struct partita_plan *)1;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct log_lines lines;
-        const struct partita_options options = {
-            .engine = cases[i].engine, .parts = cases[i].parts, .log = log_into(&lines)};
-        assert_int_equal(partita_plan_create(&problem, &options, &plan), cases[i].status);
-        assert_non_null(strstr(lines.text, cases[i].reason));
-        assert_ptr_equal(plan, (struct partita_plan *)1);
-    }
 }
 
 // With channels, groups, a batch and dilated taps; equal partitions also with a stride.
@@ -540,7 +403,7 @@ static void loud_then_quiet(void **state)
 int main(void)
 {
     static struct typed_case cases[N_TYPE_PAIRS][2][N_PARTS_CASES];
-    static struct CMUnitTest tests[N_TYPE_PAIRS * (4 * N_PARTS_CASES + 6) + 5];
+    static struct CMUnitTest tests[N_TYPE_PAIRS * (2 * N_PARTS_CASES + 6) + 4];
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
@@ -554,10 +417,6 @@ int main(void)
                 tests[n++] =
                     named_test(imposed_parts, c, "parts/%s-%s-%s", op ? "correlate" : "convolve",
                                parts_cases[i].name, types->name);
-                if (on_device()) continue;
-                tests[n++] =
-                    named_test(private_divisions, c, "private/%s-%s-%s",
-                               op ? "correlate" : "convolve", parts_cases[i].name, types->name);
             }
         tests[n++] = named_test(imposed_parts_of_many, types, "parts/channels-%s", types->name);
         tests[n++] = named_test(narrow_lags, types, "lags/narrow-%s", types->name);
@@ -568,7 +427,6 @@ int main(void)
     }
     tests[n++] = named_test(schedule_is_printed, NULL, "schedule-is-printed");
     tests[n++] = named_test(on_device() ? device_refusals : refusals, NULL, "refusals");
-    if (!on_device()) tests[n++] = named_test(variants_are_refused, NULL, "variants-are-refused");
     tests[n++] = named_test(loud_then_quiet, NULL, "loud-then-quiet");
     tests[n++] = named_test(sizes_beyond_32_bits, NULL, "sizes-beyond-32-bits");
     return run_test_list(tests, n);
