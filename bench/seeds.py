@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import house_text  # noqa: E402
 
 ROWS = ("layer", "network", "signal", "seeds")  # files of docs/bench that the page uses
-IM2COL, ONEDNN, TILES, AUTO = ("openblas",), ("onednn", "onednn-winograd"), ("cpu/tiles",), ("auto",)
+IM2COL, PW_SIMPLE, ONEDNN, TILES, AUTO = ("openblas",), ("pw-simple",), ("onednn", "onednn-winograd"), ("cpu/tiles",), ("auto",)
 # Names that must exist: their form, the files, and what stands there. Other names are those of files.
 NAMES = (
     (r"bench:(.+)", "bench/*/*.c", r'"{0}"'),
@@ -99,10 +99,11 @@ class Rows:
 
     def times(self, layer, keys, batch, standard=None, direction="forward"):
         """The times of a call in ms by the contenders of each key, and its images: `batch`, or the standard number if that
-        was not measured. im2col takes image by image, so its time with the standard number tells the others."""
+        was not measured. im2col and pw-simple take image by image, so their times with the standard number tell others."""
         cases = [(f"{layer}-n{batch}-{direction}", batch), (f"{layer}-{direction}", standard or batch)]
         case, images = next((pair for pair in cases if self.per_term(pair[0], AUTO)), cases[1])
-        found = [self.per_term(case, key) or (key == IM2COL and self.per_term(cases[1][0], key)) or None for key in keys]
+        others = {IM2COL: cases[1][0], PW_SIMPLE: f"{layer}-n{standard}-{direction}"}
+        found = [self.per_term(case, key) or self.per_term(others.get(key), key) for key in keys]
         return [ns and 1e-6 * ns * images * self.terms[layer] for ns in found], images
 
 
@@ -159,10 +160,12 @@ def methods(rows):
 def caffenet(rows, name, direction):
     """Layers of CaffeNet with 400 images, or 32, and their sum."""
     theirs = read(rows.root, name)
-    ours = [rows.times(f"caffenet-{i}", (IM2COL, TILES, AUTO), 400, 32, direction) for i in range(1, len(theirs))]
+    ours = [rows.times(f"caffenet-{i}", (PW_SIMPLE, IM2COL, TILES, AUTO), 400, 32, direction) for i in range(1, len(theirs))]
+    for times, _ in ours:
+        times[0] = times[0] or times[1]  # the first layer, as in the thesis
     ours.append((list(map(sum, zip(*(times for times, _ in ours)))), ours[-1][1]))
     for row, (times, images) in zip(theirs, ours):
-        yield (*row.values(), speedup(row["caffe"], row["fft_cgemm"]), images, *map(figure, times), speedup(times[0], times[2]))
+        yield (*row.values(), speedup(row["caffe"], row["fft_cgemm"]), images, *map(figure, times), speedup(times[1], times[3]))
 
 
 def memory(rows):
@@ -188,10 +191,30 @@ def gradient(rows):
 
 def text(rows):
     sums = [list(caffenet(rows, *table))[-1][-1] for table in (("thesis-4.1", "forward"), ("thesis-4.4", "backward-weight"))]
+    simple = list(caffenet(rows, "thesis-4.1", "forward"))[-1]
     trained = speedup(*(rows.ns.get(("caffenet-train", name, 1)) for name in ("torch", "auto")))
-    ours = ("absent", f"{sums[0]}, im2col", "the same: transforms are in place", f"{sums[1]}, im2col",
-            f"{trained}, PyTorch, a training step of the convolutions")
+    ours = (f"{speedup(simple[8], simple[7])} over im2col, pw-simple", f"{sums[0]} over im2col",
+            "the same: transforms are in place", f"{sums[1]} over im2col",
+            f"{trained} over PyTorch, a training step of the convolutions")
     return [(row["figure"], speedup(row["caffe"], row["fft"]), cell) for row, cell in zip(read(rows.root, "thesis-text"), ours)]
+
+
+IMAGES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 400)
+
+
+def by_images(rows, layers):
+    """Speed-ups of auto over im2col for the sum of some layers of CaffeNet, for each of IMAGES; None: not measured."""
+    for n in IMAGES:
+        times = [rows.times(f"caffenet-{i}", (IM2COL, AUTO), n, 32) for i in layers]
+        yield sum(t[0] for t, _ in times) / sum(t[1] for t, _ in times) if all(images == n for _, images in times) else None
+
+
+def batches(rows):
+    """Figures 4.4 and 4.5: the highest speed-ups, and their numbers of images."""
+    for row in read(rows.root, "thesis-4.5-figure"):
+        speeds = by_images(rows, row["layer"].replace("conv", "").replace("pass", "12345"))
+        best = max((speed, n) for speed, n in zip(speeds, IMAGES) if speed)
+        yield row["layer"], row["speedup"] + "x", row["batch"], figure(best[0], "x"), best[1]
 
 
 SWEEPS = {"4.5": (50, 2), "4.6": (200, 4)}  # images of the thesis, and of standard rows
@@ -263,7 +286,7 @@ def run(rows, name):
     return next(re.split("[,;]", row["value"])[0] for row in read(rows.root, "run", "docs/bench") if row["name"] == name)
 
 
-PARTS = {part.__name__: part for part in (algorithms, filters, methods, divisions, forward, gradient, text, sweeps, images, theano, complexity,
+PARTS = {part.__name__: part for part in (algorithms, filters, methods, divisions, forward, gradient, text, sweeps, images, theano, complexity, batches,
                                           accuracy, network, example, run)}
 
 
@@ -278,6 +301,9 @@ def page(rows):
 
 def pictures(rows):
     """The pictures by name."""
+    yield "sweep-4.4.svg", seeds_chart.curves(
+        "Figures 4.4 and 4.5: forward of CaffeNet on one thread, speed-up over im2col", "images", IMAGES,
+        {name: list(by_images(rows, layers)) for name, layers in (("all layers", "12345"), *((f"conv{i}", i) for i in "2345"))})
     for name, layer in zip(SWEEPS, ("3 channels of 227 x 227 to 96", "96 channels of 55 x 55 to 256")):
         kernels, *series, counts = zip(*sweep(rows, name))
         names = ("FFT in Caffe, GPU", "Caffe, GPU", "Partita, one thread", "oneDNN, one thread")

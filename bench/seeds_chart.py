@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools")
 from bench_chart import WIDTH, text  # noqa: E402
 
 LEFT, TOP, HEIGHT, BOTTOM = 64, 62, 230, 44  # of the area, in pixels
-COLORS = ("#0060a8", "#e09a60", "#5a9e5a", "#888888")
+COLORS = ("#0060a8", "#e09a60", "#5a9e5a", "#888888", "#a05aa0")
 
 
 def frame(title, unit, labels, series, tick):
@@ -19,7 +19,7 @@ def frame(title, unit, labels, series, tick):
              f'<rect width="{WIDTH}" height="{TOP + HEIGHT + BOTTOM}" fill="#ffffff"/>',
              text(12, 22, title, 14, weight="bold"), text(12, TOP + HEIGHT + 38, unit, 12)]
     for number, name in enumerate(series):
-        x = 12 + 176 * number
+        x = 12 + 704 // len(series) * number
         parts += [f'<rect x="{x}" y="34" width="12" height="12" fill="{COLORS[number]}"/>', text(x + 18, 45, name, 12)]
     for value, y in tick:
         parts += [f'<line x1="{LEFT}" x2="{WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}" stroke="#dddddd"/>',
