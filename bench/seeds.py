@@ -62,6 +62,8 @@ def test_exists(root, name):
     text = house_text.source_of(pathlib.Path(root, folder), test.removesuffix("-hostdev"))
     if text is None:
         return (pathlib.Path(root) / test / case).is_file()  # a script that Meson runs where it stands
+    for header in re.findall(r'#include "(\w+\.h)"', text):  # of the same folder, which may have the names of cases
+        text += "".join(texts_of(root, f"{folder}/*/{header}"))
     return not case or house_text.has_case(text, case)
 
 
