@@ -183,14 +183,21 @@ class Plan:
     def load(self) -> Load: ...
     def explain(self) -> str: ...
     def workspace(self, direction: _Direction = "forward") -> int: ...
-    def new_workspace(self, saved: Saved | None = None) -> NDArray[np.uint8]: ...
+    def new_workspace(self, saved: Saved | None = None, *, accumulate: bool = False) -> NDArray[np.uint8]: ...
     def filter(
         self, taps: _Samples | None = None, bias: _Samples | None = None, *, paths: _Paths | None = None
     ) -> Filter: ...
     def saved(self) -> Saved | None: ...
     @overload
     def forward(
-        self, filter: Filter, x: _Samples, out: _Out, *, workspace: NDArray[Any] | None = None, saved: Saved | None = None
+        self,
+        filter: Filter,
+        x: _Samples,
+        out: _Out,
+        *,
+        workspace: NDArray[Any] | None = None,
+        saved: Saved | None = None,
+        accumulate: bool = False,
     ) -> _Out: ...
     @overload
     def forward(
@@ -224,7 +231,13 @@ class Plan:
     ) -> NDArray[Any]: ...
     @overload
     def backward_data(
-        self, filter: Filter, gy: _Samples, out: _Out, *, workspace: NDArray[Any] | None = None
+        self,
+        filter: Filter,
+        gy: _Samples,
+        out: _Out,
+        *,
+        workspace: NDArray[Any] | None = None,
+        accumulate: bool = False,
     ) -> _Out: ...
     @overload
     def backward_data(
@@ -243,6 +256,7 @@ class Plan:
         *,
         workspace: NDArray[Any] | None = None,
         saved: Saved | None = None,
+        accumulate: bool = False,
     ) -> _Out: ...
     @overload
     def backward_weight(
@@ -265,7 +279,7 @@ class Plan:
         saved: Saved | None = None,
     ) -> NDArray[Any]: ...
     @overload
-    def backward_bias(self, gy: _Samples, out: _Out) -> _Out: ...
+    def backward_bias(self, gy: _Samples, out: _Out, *, accumulate: bool = False) -> _Out: ...
     @overload
     def backward_bias(self, gy: _Array, out: None = None) -> _Array: ...
     @overload

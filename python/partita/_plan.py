@@ -143,7 +143,7 @@ class Plan:
         """Bytes of workspace that one direction needs."""
         return lib.partita_plan_workspace(self._c, choice("direction", direction, DIRECTIONS))
 
-    def new_workspace(self, saved=None):
+    def new_workspace(self, saved=None, *, accumulate=False):
         """
         Memory for `workspace` of the calls of this plan; with it they allocate nothing but results.
 
@@ -151,17 +151,23 @@ class Plan:
         ----------
         saved : Saved, optional
             That `backward_weight` will be given.
+        accumulate : bool, optional
+            Whether calls will add their results to `out`.
 
         Returns
         -------
         numpy.ndarray
             Bytes, enough for every direction and for updates of filters. One call at a time may use it.
         """
-        return _arrays.aligned(self._workspace_bytes(saved))
+        return _arrays.aligned(self._workspace_bytes(saved, accumulate))
 
-    def _workspace_bytes(self, saved):
+    def _workspace_bytes(self, saved, accumulate=False):
         sizes = [lib.partita_plan_workspace(self._c, bit) for bit in DIRECTIONS.values()]
-        return max(sizes if saved is None else [*sizes, lib.partita_saved_workspace(saved._c)])
+        needed = max(sizes if saved is None else [*sizes, lib.partita_saved_workspace(saved._c)])
+        if not accumulate:
+            return needed
+        results = (math.prod(self._shapes[what]) * _arrays.itemsize(self._type_of(what)) for what in ("x", "y", "taps"))
+        return -(-needed // 64) * 64 + max(results)
 
     def filter(self, taps=None, bias=None, *, paths=None):
         """
@@ -195,7 +201,7 @@ class Plan:
         """
         return Saved(self) if lib.partita_saved_bytes(self._c) else None
 
-    def forward(self, filter, x, out=None, *, workspace=None, saved=None):
+    def forward(self, filter, x, out=None, *, workspace=None, saved=None, accumulate=False):
         """
         Computes the problem.
 
@@ -211,13 +217,16 @@ class Plan:
             Of `new_workspace`.
         saved : Saved, optional
             Where to leave transforms of x for `backward_weight`.
+        accumulate : bool, optional
+            Adds the results to what `out` holds; not with an activation.
 
         Returns
         -------
         array
             `out`, or a new array of the kind of x.
         """
-        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), filter, workspace=workspace, saved=saved)
+        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), filter, workspace=workspace, saved=saved,
+                                 accumulate=accumulate)
 
     def once(self, x, taps, out=None, *, workspace=None):
         """
@@ -240,7 +249,7 @@ class Plan:
         taps, _ = self._prepare("taps", taps)
         return self._signal_call(lib.partita_forward, ("y", out), ("x", x), None, workspace=workspace, taps=taps)
 
-    def backward_data(self, filter, gy, out=None, *, workspace=None):
+    def backward_data(self, filter, gy, out=None, *, workspace=None, accumulate=False):
         """
         The gradient of x from the gradient of y.
 
@@ -250,7 +259,7 @@ class Plan:
             Of this plan.
         gy : array_like
             The gradient of y, of y's shape.
-        out, workspace : optional
+        out, workspace, accumulate : optional
             As in `forward`.
 
         Returns
@@ -258,9 +267,10 @@ class Plan:
         array
             `out`, or a new array of the shape of x.
         """
-        return self._signal_call(lib.partita_backward_data, ("x", out), ("y", gy, "gy"), filter, workspace=workspace)
+        return self._signal_call(lib.partita_backward_data, ("x", out), ("y", gy, "gy"), filter, workspace=workspace,
+                                 accumulate=accumulate)
 
-    def backward_weight(self, x, gy, out=None, *, workspace=None, saved=None):
+    def backward_weight(self, x, gy, out=None, *, workspace=None, saved=None, accumulate=False):
         """
         The gradient of the taps from x and the gradient of y.
 
@@ -270,7 +280,7 @@ class Plan:
             What `forward` was given. May be None with `saved`.
         gy : array_like
             The gradient of y, of y's shape.
-        out, workspace : optional
+        out, workspace, accumulate : optional
             As in `forward`.
         saved : Saved, optional
             Transforms that `forward` left for the same x.
@@ -286,13 +296,13 @@ class Plan:
             raise TypeError("x is None, and there are no saved transforms")
         x = None if x is None else self._prepare("x", x)[0]
         gw = self._result("taps", out, gy)
-        call, keep = self._call(workspace, saved, like=gy, others=(x, gw))
+        call, keep = self._call(workspace, saved, like=gy, others=(x, gw), added=_added(out, accumulate))
         check(lib.partita_backward_weight(self._c, _arrays.address(gw, True), _address_or_null(x), _arrays.address(gy),
                                           call))
         del keep
         return out if out is not None else _arrays.finish(gw, given)
 
-    def backward_bias(self, gy, out=None):
+    def backward_bias(self, gy, out=None, *, accumulate=False):
         """
         The gradient of the bias from the gradient of y.
 
@@ -300,7 +310,7 @@ class Plan:
         ----------
         gy : array_like
             The gradient of y, of y's shape.
-        out : optional
+        out, accumulate : optional
             As in `forward`.
 
         Returns
@@ -311,17 +321,17 @@ class Plan:
         given = gy
         gy, _ = self._prepare("y", gy, "gy")
         gb = self._result("bias", out, gy)
-        call, keep = self._call(like=gy)
+        call, keep = self._call(like=gy, added=_added(out, accumulate))
         check(lib.partita_backward_bias(self._c, _arrays.address(gb, True), _arrays.address(gy), call))
         del keep
         return out if out is not None else _arrays.finish(gb, given)
 
-    def _signal_call(self, function, result, operand, filter, **call):
+    def _signal_call(self, function, result, operand, filter, accumulate=False, **call):
         """A call from one signal to another; result and operand are (name, array)."""
         c = ffi.NULL if "taps" in call else filter_of(self, filter)
         x, left_out = self._prepare(*operand)
         y = self._result(*result, x, left_out)
-        call, keep = self._call(**call, filter=filter, like=x)
+        call, keep = self._call(**call, filter=filter, like=x, added=_added(result[1], accumulate))
         check(function(self._c, c, _arrays.address(y, True), _arrays.address(x), call))
         del keep
         return result[1] if result[1] is not None else _arrays.finish(y, operand[1])
@@ -349,7 +359,7 @@ class Plan:
             return _arrays.empty(shape, self._type_of(what), like)
         return _arrays.prepare_out(out, self._type_of(what), full if len(out.shape) == len(full) else shape, like)
 
-    def _call(self, workspace=None, saved=None, taps=None, filter=None, like=None, others=()):
+    def _call(self, workspace=None, saved=None, taps=None, filter=None, like=None, others=(), added=False):
         """
         A struct partita_call, or NULL, and what it points to. The call has the queue of `like`, if all its other arrays
         on a device have that too; a call without a queue waits for the pending work of each.
@@ -357,22 +367,22 @@ class Plan:
         arrays = [array for array in (like, *others) if isinstance(array, _device.Array)]
         queues = {array.queue for array in arrays}
         if isinstance(like, _device.Array) and len(queues) == 1 and None not in queues:
-            return self._queued_call(workspace, saved, filter, like)
+            return self._queued_call(workspace, saved, filter, like, added)
         for array in arrays:
             array.order_before_waiting_calls()
-        if workspace is None and saved is None and taps is None:
+        if workspace is None and saved is None and taps is None and not added:
             return ffi.NULL, None
-        if workspace is not None and workspace.nbytes < self._workspace_bytes(saved):
-            raise ValueError(f"workspace has {workspace.nbytes} bytes, not {self._workspace_bytes(saved)}")
+        if workspace is not None and workspace.nbytes < self._workspace_bytes(saved, added):
+            raise ValueError(f"workspace has {workspace.nbytes} bytes, not {self._workspace_bytes(saved, added)}")
         addresses = [_address_or_null(workspace, True), _address_or_null(taps)]
         return ffi.new("struct partita_call *", {
             "workspace": addresses[0],
             "taps": addresses[1],
             "saved": ffi.NULL if saved is None else saved._c,
+            "accumulate": added,
         }), addresses
 
-
-    def _queued_call(self, workspace, saved, filter, like):
+    def _queued_call(self, workspace, saved, filter, like, added):
         """The same for the queue of an array on a device. What the work uses is released after it."""
         for used in (self, filter, saved):
             if used is not None:
@@ -380,11 +390,12 @@ class Plan:
         if workspace is not None:
             raise TypeError("workspace: calls with arrays on a device take it from the arrays' library")
         # Which gives the memory to other work of the same queue only, that is after this work.
-        workspace = like.empty((max(self._workspace_bytes(saved), 1),), "uint8")
+        workspace = like.empty((max(self._workspace_bytes(saved, added), 1),), "uint8")
         return ffi.new("struct partita_call *", {
             "workspace": workspace.pointer,
             "saved": ffi.NULL if saved is None else saved._c,
             "queue": ffi.cast("void *", like.queue),
+            "accumulate": added,
         }), workspace
 
 
@@ -395,6 +406,12 @@ def device_number(name):
 
 def _make_plan(problem, options):
     return Plan(problem, **options)
+
+
+def _added(out, accumulate):
+    if accumulate and out is None:
+        raise TypeError("accumulate: there is no out to add to")
+    return bool(accumulate)
 
 
 def _address_or_null(array, writable=False):

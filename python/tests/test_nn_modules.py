@@ -100,6 +100,19 @@ def test_training_equals_torchs():
     require_close(train(copy.deepcopy(model), 3, torch.float32), trained, 12)
 
 
+def test_gradients_of_micro_batches_add_up_in_one_array():
+    model = torch.nn.Conv2d(3, 8, 5)
+    assert ours.replace_(model, everything) == [""]
+    x = torch.randn(4, 3, 20, 20)
+    model(x).sum().backward()
+    whole, model.weight.grad = model.weight.grad, None
+    for i, part in enumerate(x.split(1)):
+        model(part).sum().backward()
+        memory = memory if i else model.weight.grad.data_ptr()
+        assert model.weight.grad.data_ptr() == memory
+    require_close(model.weight.grad, whole, 4)
+
+
 @pytest.mark.parametrize("write", (lambda w: w.data, lambda w: w.detach().numpy()), ids=("data", "numpy"))
 @pytest.mark.parametrize("make, size", [(lambda: torch.nn.Conv2d(64, 64, 7), (20, 20)),
                                         (lambda: torch.nn.Conv1d(96, 96, 15), (40,)),

@@ -96,6 +96,27 @@ def test_a_workspace_and_single_use_taps_give_the_same_bits():
     np.testing.assert_allclose(plan.once(x, w), expected, rtol=0, atol=reference.bound(expected, 18, np.float32))
 
 
+@pytest.mark.parametrize("given", (False, True), ids=("", "workspace"))
+def test_results_are_added_to_what_an_array_holds(given):
+    plan, x, w = make_layer(threads=1)
+    filter, workspace = plan.filter(w), plan.new_workspace(accumulate=True) if given else None
+    gy = plan.forward(filter, x)
+    options = {"workspace": workspace}
+    for call, options in ((lambda *out, **options: plan.forward(filter, x, *out, **options), options),
+                          (lambda *out, **options: plan.backward_data(filter, gy, *out, **options), options),
+                          (lambda *out, **options: plan.backward_weight(x, gy, *out, **options), options),
+                          (lambda *out, **options: plan.backward_bias(gy, *out, **options), {})):
+        result = call()
+        before = np.random.default_rng(3).normal(size=result.shape).astype(np.float32)
+        out = before.copy()
+        assert call(out, accumulate=True, **options) is out
+        np.testing.assert_array_equal(out, before + result)
+        with pytest.raises(TypeError, match="accumulate: there is no out"):
+            call(accumulate=True)
+    with pytest.raises(ValueError, match="workspace has"):
+        plan.forward(filter, x, gy, accumulate=True, workspace=plan.new_workspace())
+
+
 def test_saved_transforms_replace_x():
     problem = partita.Problem(op="correlate", kernel=9, size=(40, 40), pad=4, in_channels=4, out_channels=4)
     plan = partita.Plan(problem, engine="cpu/tiles")

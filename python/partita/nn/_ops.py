@@ -106,7 +106,8 @@ def _save(ctx, inputs, output):
 
 
 def _conv_gradients(ctx, g):
-    """The gradients of x, w and b."""
+    """The gradients of x, w and b, which PyTorch adds to `.grad` in place. A function that adds them by itself, as
+    Plan.backward_weight can, would need as much memory and bypass hooks, torch.autograd.grad and distributed training."""
     x, w = ctx.saved_tensors
     x_shape, w_shape = ctx.shapes
     plain = is_plain_call(g, x, w)
