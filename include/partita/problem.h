@@ -216,9 +216,10 @@ struct partita_problem {
     size_t up;
     // Bounded problems without `up`, on the CPU: the values of the padding (ghost cells) along
     // every axis. Backward weight multiplies gradients by them, backward data adds the gradients of
-    // ghost cells to those of the samples that they copy. The padding of an axis of n samples is at
-    // most n - 1 with PARTITA_BOUNDARY_REFLECT, and at most n with _SYMMETRIC and _WRAP. A call
-    // extends x in its workspace, which is larger by the extended x than without a boundary [zero].
+    // ghost cells to those of the samples that they copy; f16 and bf16 are rounded after each of
+    // these additions. The padding of an axis of n samples is at most n - 1 with
+    // PARTITA_BOUNDARY_REFLECT, and at most n with _SYMMETRIC and _WRAP. A call extends x in its
+    // workspace, which is larger by the extended x than without a boundary [zero].
     enum partita_boundary boundary;
     // The v of PARTITA_BOUNDARY_CONSTANT, which is of real types only, rounded to the signal's type
     // [0].

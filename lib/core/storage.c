@@ -32,3 +32,17 @@ void *storage_convert(const struct partita_plan *plan, void *to, const void *fro
     thread_loop(plan->threads, ceil_div(n, CONVERTED), convert_task, &all);
     return to;
 }
+
+void storage_add(const struct partita_plan *plan, void *to, const void *from, size_t n)
+{
+    enum { WIDENED = 1 << 10 };
+    float sums[WIDENED], wide[WIDENED];
+    if (!plan->shape.half) plan->kernels->add(to, from, n);
+    for (size_t i = 0; plan->shape.half && i < n; i += WIDENED) {
+        const size_t part = size_min(n - i, WIDENED);
+        plan_widen(plan)(sums, (uint16_t *)to + i, part);
+        plan_widen(plan)(wide, (const uint16_t *)from + i, part);
+        plan->kernels->add(sums, wide, part);
+        plan_narrow(plan)((uint16_t *)to + i, sums, part);
+    }
+}

@@ -29,6 +29,9 @@ static inline convert_fn *plan_narrow(const struct partita_plan *plan)
 void *storage_convert(const struct partita_plan *plan, void *to, const void *from, size_t n,
                       bool widen);
 
+// to[i] += from[i], i < n scalars of the plan's samples; of two bytes in f32, rounded once.
+void storage_add(const struct partita_plan *plan, void *to, const void *from, size_t n);
+
 static inline size_t plan_taps(const struct partita_plan *plan)
 {
     return size_mul(shape_path_count(&plan->shape), shape_taps(&plan->shape));

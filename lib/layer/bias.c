@@ -23,7 +23,7 @@ static void put_bias(const struct bias_call *call, size_t k, double sum)
     double result; // or another scalar
     if (plan->shape.half) plan_narrow(plan)(&result, &rounded, 1);
     else scalar_put(plan->shape.f64, &result, 0, sum);
-    if (call->accumulate) bounded_add(plan, call->gb + k * bytes, &result, 1);
+    if (call->accumulate) storage_add(plan, call->gb + k * bytes, &result, 1);
     else memcpy(call->gb + k * bytes, &result, bytes);
 }
 

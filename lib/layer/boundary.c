@@ -27,25 +27,13 @@ static ptrdiff_t ghost_source(enum partita_boundary boundary, ptrdiff_t size, pt
     return at < 0 ? -at - repeated : 2 * (size - 1) - at + repeated;
 }
 
-// x[i] += extended[i]
-static void add_samples(const struct partita_plan *plan, char *x, const char *extended, size_t n)
-{
-    if (!plan->shape.half) plan->kernels->add(x, extended, n);
-    for (size_t i = 0; plan->shape.half && i < n; i++) {
-        float terms[2];
-        plan_widen(plan)(&terms[0], x + 2 * i, 1);
-        plan_widen(plan)(&terms[1], extended + 2 * i, 1);
-        plan_narrow(plan)(x + 2 * i, &(float){terms[0] + terms[1]}, 1);
-    }
-}
-
 // Adjacent samples; x is NULL if they are constant.
 static void move_samples(const struct extension *extension, char *extended, char *x, size_t bytes)
 {
     const struct partita_plan *plan = extension->plan;
     const size_t sample = plan->shape.sample_bytes;
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
-    if (x && data) add_samples(plan, x, extended, bytes / sample);
+    if (x && data) storage_add(plan, x, extended, bytes / sample);
     else if (x && bytes == sizeof(float)) memcpy(extended, x, sizeof(float)); // without a call
     else if (x) memcpy(extended, x, bytes);
     for (size_t i = 0; !x && !data && i < bytes; i += sample)

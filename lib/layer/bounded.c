@@ -44,19 +44,7 @@ static void take_from_branches(const struct shape *shape, char *y, const char *b
     }
 }
 
-void bounded_add(const struct partita_plan *plan, void *to, const void *results, size_t n)
-{
-    float sums[BOUNDED_ADDED], wide[BOUNDED_ADDED]; // of two bytes
-    assert(n <= BOUNDED_ADDED);
-    if (!plan->shape.half) {
-        plan->kernels->add(to, results, n);
-        return;
-    }
-    plan_widen(plan)(sums, to, n);
-    plan_widen(plan)(wide, results, n);
-    plan->kernels->add(sums, wide, n);
-    plan_narrow(plan)(to, sums, n);
-}
+enum { ADDED = 4096 }; // scalars of a task
 
 struct addition {
     const struct partita_plan *plan;
@@ -68,10 +56,9 @@ struct addition {
 static void add_task(void *context, size_t task, int worker)
 {
     const struct addition *all = context;
-    const size_t first = task * BOUNDED_ADDED, at = first * shape_alignment(&all->plan->shape);
+    const size_t first = task * ADDED, at = first * shape_alignment(&all->plan->shape);
     (void)worker;
-    bounded_add(all->plan, all->to + at, all->results + at,
-                size_min(BOUNDED_ADDED, all->scalars - first));
+    storage_add(all->plan, all->to + at, all->results + at, size_min(ADDED, all->scalars - first));
 }
 
 static void add_results(const struct partita_plan *plan, const struct operands *operands,
@@ -80,7 +67,7 @@ static void add_results(const struct partita_plan *plan, const struct operands *
     const size_t bytes = shape_alignment(&plan->shape);
     struct addition all = {plan, operands->to, results, operands->accumulate / bytes};
     assert(operands->accumulate % bytes == 0 && results != operands->to);
-    thread_loop(plan->threads, ceil_div(all.scalars, BOUNDED_ADDED), add_task, &all);
+    thread_loop(plan->threads, ceil_div(all.scalars, ADDED), add_task, &all);
 }
 
 enum partita_status cpu_run(const struct partita_plan *plan, const struct partita_filter *filter,

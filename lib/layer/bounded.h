@@ -22,10 +22,6 @@ size_t bounded_workspace(const struct partita_plan *plan);
 // The same of a call with these operands: behind those bytes lie results that are added to others.
 size_t bounded_call_workspace(const struct partita_plan *plan, const struct operands *operands);
 
-// to[i] += results[i], i < n scalars of the plan's samples; of two bytes in f32, rounded once.
-enum { BOUNDED_ADDED = 4096 }; // the largest n
-void bounded_add(const struct partita_plan *plan, void *to, const void *results, size_t n);
-
 enum partita_status bounded_run(const struct bounded_call *call);
 
 // Bytes of the extended x of problem.boundary (struct ghosts), which is in the workspace; 0 if
