@@ -11,6 +11,7 @@ names them, and a state: nothing (present), device, replaced (with the reason), 
 """
 import csv
 import functools
+import math
 import pathlib
 import re
 import sys
@@ -170,21 +171,36 @@ def caffenet(rows, name, direction):
         yield (*row.values(), speedup(row["caffe"], row["fft_cgemm"]), images, *map(figure, times), speedup(times[1], times[3]))
 
 
-def memory(rows):
-    """Forward's memory of 500 images in MB of 2^20 bytes: theirs out of place and in place, and ours on one thread."""
+def costs(rows):
+    """Forward's memory of 500 images in MB of 2^20 bytes, theirs out of place and in place, and ours on one thread; and the
+    millions of operations of an image by the formulas of section 2.8, and by our plan."""
     in_place = {row["layer"]: row["left_in_place"] for row in read(rows.root, "thesis-3.4")}
-    ours = {f"conv{row['layer']}": (int(row["filter"]) + int(row["workspace"])) / 2**20
-            for row in read(rows.root, "memory", "docs/bench") if row["direction"] == "forward"}
-    ours["sum"] = sum(ours.values())
-    return [(row["sum"], in_place.get(row["layer"], ""), figure(ours[row["layer"]])) for row in read(rows.root, "thesis-3.2")]
+    edges = {row["layer"]: int(row["fft_size"]) for row in read(rows.root, "thesis-3.1")}
+    plans = [row for row in read(rows.root, "memory", "docs/bench") if row["direction"] == "forward"]
+    layers = [[int(n) for n in list(row.values())[2:]] for row in read(rows.root, "layers") if row["layer"].startswith("caffenet")]
+    sums = [0] * 5
+
+    def strassen(m, n, k):
+        return min(m, n, k)**math.log2(7 / 8) * m * n * k
+    for row, plan, (c, size, kernel, outputs, groups, stride, pad) in zip(read(rows.root, "thesis-3.2"), plans, layers):
+        edge, out = edges[row["layer"]], (size + 2 * pad - kernel) // stride + 1
+        bins, terms = edge * (edge // 2 + 1), c * kernel**2
+        transforms = 2.5 * bins * math.log2(bins) * (c + outputs) + outputs * out**2
+        found = [(int(plan["filter"]) + int(plan["workspace"])) / 2**20,
+                 1e-6 * (((size + 2 * pad - kernel) / (stride + 1))**2 * terms + 2 * groups * strassen(outputs / groups, out**2, terms / groups)),
+                 1e-6 * (transforms + 8 * outputs * c / groups * bins),
+                 1e-6 * (transforms + 8 * bins * groups * strassen(500, outputs, c / groups) / 500), 1e-6 * float(plan["operations"]) / 500]
+        sums = [total + n for total, n in zip(sums, found)]
+        yield row["layer"], row["sum"], in_place.get(row["layer"], ""), *map(figure, found)
+    yield "sum", read(rows.root, "thesis-3.2")[-1]["sum"], in_place["sum"], *map(figure, sums)
 
 
 def forward(rows):
     sizes = {row["layer"]: row["fft_size"] for row in read(rows.root, "thesis-3.1")}
     chosen = {row["case"]: f"{row['engine']}, {row['transform']}" for row in read(rows.root, "choices-avx512", "tests/plan")}
-    for line, held in zip(caffenet(rows, "thesis-4.1", "forward"), memory(rows)):
+    for line in caffenet(rows, "thesis-4.1", "forward"):
         engine = chosen.get(f"caffenet-{line[0][-1]}-n{line[6]}-forward", "")
-        yield (line[0], sizes.get(line[0], ""), *line[1:6], *held[:2], engine, *line[6:], held[2])
+        yield (line[0], sizes.get(line[0], ""), *line[1:6], engine, *line[6:])
 
 
 def gradient(rows):
@@ -288,7 +304,7 @@ def run(rows, name):
     return next(re.split("[,;]", row["value"])[0] for row in read(rows.root, "run", "docs/bench") if row["name"] == name)
 
 
-PARTS = {part.__name__: part for part in (algorithms, filters, methods, divisions, forward, gradient, text, sweeps, images, theano, complexity, batches,
+PARTS = {part.__name__: part for part in (algorithms, filters, methods, divisions, forward, costs, gradient, text, sweeps, images, theano, complexity, batches,
                                           accuracy, network, example, run)}
 
 

@@ -69,9 +69,9 @@ class SeedsTest(unittest.TestCase):
             self.assertEqual(self.wrong(f"cpu/direct {name}"), [f"one: no {name}"], name)
 
     def test_tests_that_do_not_exist(self):
-        for name in ("engines", "engines-hostdev", "blocks/divisions-60-36", "apps-shards", "python-dask", "digits"):
+        for name in ("engines", "engines-hostdev", "divisions/divisions-60-36", "apps-shards", "python-dask", "digits"):
             self.assertEqual(self.wrong(tests=f"layers, {name}"), [], name)
-        for name in ("engine-of-none", "blocks/divisions-60-37", "apps-shard-of-none", "python-none"):
+        for name in ("engine-of-none", "divisions/divisions-60-37", "apps-shard-of-none", "python-none"):
             self.assertEqual(self.wrong(tests=f"layers, {name}"), [f"one: no {name}"], name)
         self.assertEqual(self.wrong(tests=""), ["one: no tests"])
 

@@ -3,7 +3,8 @@
 // arrays of whole planes, real and complex, for taps, inputs (bottom) and outputs (top), as the
 // tables 3.2 and 3.4 of P. Harzig, Implementation of Frequency Domain Convolution for the
 // Caffe-Framework (2016), have them, and their sums out of place and in place; then the engine that
-// the planner chooses on one thread, with its filter and its workspace, and those of cpu/tiles.
+// the planner chooses on one thread, with its filter, its workspace and its operations, and those
+// of cpu/tiles.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,17 @@ static void release_bytes(void *total, void *memory)
     free(memory);
 }
 
-// Prints engine, filter and workspace of a plan.
+// The operations of a call, from the plan's explanation.
+static double plan_operations(const struct partita_plan *plan)
+{
+    char text[16384];
+    partita_plan_explain(plan, text, sizeof text);
+    const char *end = strstr(text, " flops"), *at = end;
+    while (at && at > text && at[-1] != ' ') at--;
+    return at ? strtod(at, NULL) : 0;
+}
+
+// Prints engine, filter, workspace and operations of a plan.
 static void print_plan(const struct partita_problem *problem, enum partita_direction direction,
                        const char *engine)
 {
@@ -37,14 +48,14 @@ static void print_plan(const struct partita_problem *problem, enum partita_direc
     struct partita_plan *plan;
     struct partita_filter *filter = NULL;
     if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) {
-        printf(engine ? ",," : ",,,");
+        printf(engine ? ",,," : ",,,,");
         return;
     }
     void *taps = bench_allocate(partita_plan_taps_count(plan) * sizeof(float));
     bytes = 0;
     if (direction != PARTITA_BACKWARD_WEIGHT) partita_filter_create(plan, taps, &filter);
     if (!engine) printf(",%s", partita_plan_engine(plan, direction));
-    printf(",%zu,%zu", bytes, partita_plan_workspace(plan, direction));
+    printf(",%zu,%zu,%.4g", bytes, partita_plan_workspace(plan, direction), plan_operations(plan));
     free(taps);
     partita_filter_destroy(filter);
     partita_plan_destroy(plan);
@@ -78,7 +89,8 @@ int main(void)
     const struct layer_case *cases = layer_cases(&n);
     printf(
         "layer,direction,fft,ws_real,ws_complex,bs_real,bs_complex,ts_real,ts_complex,out_of_place,"
-        "in_place,engine,filter,workspace,tiles_filter,tiles_workspace\n");
+        "in_place,engine,filter,workspace,operations,"
+        "tiles_filter,tiles_workspace,tiles_operations\n");
     for (size_t i = 0; i < n; i++)
         if (!strncmp(cases[i].name, "caffenet-", 9) && strstr(cases[i].name, "-n400-"))
             print_layer(&cases[i]);
