@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The layers of a network: one plan and filter each, one workspace for all. A training step updates
 // every filter, as its weights would have changed. With channels last, every part has arrays of its
-// own in that layout.
+// own in that layout. Where steps share transforms, every layer saves its own.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,11 @@
 #include "ours/ours.h"
 #include "workloads/network.h"
 
+enum { MAX_DEPTH = 16 }; // equal layers that save transforms
+
 struct ours_row {
     struct partita_plan *plan;
+    struct partita_saved *saved[MAX_DEPTH]; // NULL: none
     struct partita_filter *filter;
     const struct network_part *forward, *weight, *data; // NULL: not computed
 };
@@ -19,7 +22,7 @@ struct ours_network {
     struct network_part *parts; // those of the workload, with other arrays if channels come last
     struct ours_row *rows;
     size_t n, n_parts;
-    bool training, last;
+    bool training, last, shared;
     void *workspace;
 };
 
@@ -87,6 +90,7 @@ static void ours_network_close(void *state)
 {
     struct ours_network *o = state;
     for (size_t i = 0; i < o->n; i++) {
+        for (int k = 0; k < MAX_DEPTH; k++) partita_saved_destroy(o->rows[i].saved[k]);
         partita_filter_destroy(o->rows[i].filter);
         partita_plan_destroy(o->rows[i].plan);
     }
@@ -119,6 +123,7 @@ static enum partita_status ours_network_plan(struct contender *contender,
                                       .threads = contender->threads,
                                       .filter_uses = o->training ? 1 : 0,
                                       .wisdom = ours_wisdom(),
+                                      .saved_limit = o->shared ? (size_t)1 << 30 : 0,
                                       .log = {ours_set_reason, contender}};
     for (size_t i = 0; i < N_DIRECTIONS; i++)
         if (parts[i] != NULL) options.directions |= parts[i]->layer.direction;
@@ -130,6 +135,9 @@ static enum partita_status ours_network_plan(struct contender *contender,
         const size_t bytes = partita_plan_workspace(row->plan, parts[i]->layer.direction);
         if (bytes > *workspace) *workspace = bytes;
     }
+    const bool saves = o->shared && status == PARTITA_OK && partita_saved_bytes(row->plan);
+    for (unsigned k = 0; saves && k < row->forward->depth && status == PARTITA_OK; k++)
+        status = k < MAX_DEPTH ? partita_saved_create(row->plan, &row->saved[k]) : PARTITA_ERR_ARG;
     return status;
 }
 
@@ -138,10 +146,12 @@ static enum partita_status ours_row_forward(const struct ours_row *row, bool tra
 {
     const struct workload *w = &row->forward->workload;
     enum partita_status status = PARTITA_OK;
+    struct partita_call saving = *call;
     for (unsigned k = 0; k < row->forward->depth && status == PARTITA_OK; k++) {
+        if (row->saved[0]) saving.saved = row->saved[k];
         if (training) status = partita_filter_update(row->filter, w->h, NULL, call);
         if (status == PARTITA_OK)
-            status = partita_forward(row->plan, row->filter, w->y, w->x, call);
+            status = partita_forward(row->plan, row->filter, w->y, w->x, &saving);
     }
     return status;
 }
@@ -151,11 +161,13 @@ static enum partita_status ours_row_backward(const struct ours_row *row,
 {
     const struct workload *weight = &row->weight->workload;
     enum partita_status status = PARTITA_OK;
+    struct partita_call saving = *call;
     for (unsigned k = 0; k < row->forward->depth && status == PARTITA_OK; k++) {
-        status = partita_backward_weight(row->plan, weight->y, weight->x, weight->h, call);
+        if (row->saved[0]) saving.saved = row->saved[k];
+        status = partita_backward_weight(row->plan, weight->y, weight->x, weight->h, &saving);
         if (status == PARTITA_OK && row->data != NULL)
             status = partita_backward_data(row->plan, row->filter, row->data->workload.y,
-                                           row->data->workload.x, call);
+                                           row->data->workload.x, &saving);
     }
     return status;
 }
@@ -175,7 +187,8 @@ static double ours_network_pass(void *state, const struct workload *w, double *c
     return status == PARTITA_OK ? bench_now() - start : NAN;
 }
 
-static bool ours_network_open(struct contender *contender, const struct workload *w, bool last)
+static bool ours_network_open(struct contender *contender, const struct workload *w, bool last,
+                              bool shared)
 {
     struct ours_network *o = bench_allocate(sizeof *o);
     enum partita_status status = PARTITA_OK;
@@ -185,6 +198,7 @@ static bool ours_network_open(struct contender *contender, const struct workload
     o->rows = bench_allocate(w->n_parts * sizeof *o->rows);
     o->training = w->network->training;
     o->last = last;
+    o->shared = shared;
     memcpy(o->parts, w->parts, w->n_parts * sizeof *o->parts);
     for (size_t i = 0; i < o->n_parts && last; i++) part_own_arrays(&o->parts[i]);
     ours_network_rows(o);
@@ -206,10 +220,19 @@ static bool ours_network_open(struct contender *contender, const struct workload
 
 bool ours_network(struct contender *contender, const struct workload *w)
 {
-    return ours_network_open(contender, w, false);
+    return ours_network_open(contender, w, false, false);
 }
 
 bool ours_network_last(struct contender *contender, const struct workload *w)
 {
-    return ours_network_open(contender, w, true);
+    return ours_network_open(contender, w, true, false);
+}
+
+bool ours_network_shared(struct contender *contender, const struct workload *w)
+{
+    if (!w->network->training) {
+        ours_set_reason(contender, "no training step");
+        return false;
+    }
+    return ours_network_open(contender, w, false, true);
 }

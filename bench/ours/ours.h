@@ -23,7 +23,8 @@ open_fn ours_stream_whole_i16; // both
 open_fn ours_stream_parallel;  // several channels only: with one there is little to share
 open_fn ours_layer;            // filters are packed beforehand
 open_fn ours_network;
-open_fn ours_network_last; // with channels last
+open_fn ours_network_last;   // with channels last
+open_fn ours_network_shared; // of training: directions share transforms
 
 // The planner's choice for a layer, as text in memory of this function; "" if there is none.
 const char *ours_layer_choice(const struct workload *w, int threads);

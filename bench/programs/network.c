@@ -10,6 +10,7 @@ int main(int argc, char **argv)
 {
     static const struct contender contenders[] = {
         {.name = "auto", .open = ours_network},
+        {.name = "auto-shared", .open = ours_network_shared},
         {.name = "auto-last", .open = ours_network_last},
         {.name = "torch", .open = peer_torch},
         {.name = "torch-last", .open = peer_torch_last},

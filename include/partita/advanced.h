@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What few programs need: transforms of signals that serve many calls, transforms that forward
-// saves for backward weight, and measured cost models.
+// What few programs need: transforms of signals that serve many calls, transforms that the calls of
+// a training step save for each other, and measured cost models.
 #ifndef PARTITA_ADVANCED_H
 #define PARTITA_ADVANCED_H
 
@@ -81,24 +81,35 @@ PARTITA_API enum partita_status partita_spectrum_correlate(void *y,
                                                            const struct partita_spectrum *h,
                                                            const struct partita_slice *slice);
 
-// Cached spectra: transforms of the tiles of x that forward computes and backward weight would
-// compute again. (A filter holds the transforms of the taps, for forward and for backward data.)
+// Saved transforms: a training step computes three convolutions, in any order, of three arrays: x,
+// the taps and gy. Calls that are given the same object keep their transforms of x and gy in it for
+// each other. (A filter holds the transforms of the taps.)
 //
 //   struct partita_call call = {.saved = saved};         // of partita_saved_create, once
 //   partita_forward(plan, filter, y, x, &call);
+//   partita_backward_data(plan, filter, gx, gy, &call);
 //   partita_backward_weight(plan, gw, NULL, gy, &call);  // does not read x again
 //
-// Forward has the same bits as without the object. The sums of backward weight are the same; unless
-// it would use the tiles of forward anyway, their order differs, and the results are equal within
-// rounding errors.
+// With options.saved_limit the directions of a plan share their tiles where a step then costs less.
+// Each of the three calls reads those transforms that are there and leaves the others; results have
+// the same bits without the object, and in any order. A step ends when a direction is called again:
+// forward, or backward weight with an x, then begins with a new x, a backward call with a new gy.
+// Backward weight with NULL for x takes the x of the step; gy may change. Within a step the arrays
+// must not change. Backward data adds overlapping tiles, those of a channel in order.
+//
+// Without options.saved_limit, forward leaves the transforms of x and backward weight takes them;
+// backward data takes no object. Forward has the same bits as without the object. The sums of
+// backward weight are the same; unless it would use the tiles of forward anyway, their order
+// differs, and the results are equal within rounding errors.
 
-// Bytes that partita_saved_create allocates for the transforms of one x. 0 if there can be none:
-// forward and backward weight must both be planned, with an engine that has such transforms
-// (cpu/tiles, cuda/tiles).
+// Bytes that partita_saved_create allocates for the transforms of one x, and of one gy if the
+// directions share transforms. 0 if there can be none: forward and backward weight must both be
+// planned, with an engine that has such transforms (cpu/tiles, cuda/tiles), and with
+// options.saved_limit sharing must cost less.
 // Threads: any.
 PARTITA_API size_t partita_saved_bytes(const struct partita_plan *plan);
 
-// Creates an object that holds the transforms of one x at a time.
+// Creates an object that holds the transforms of one step at a time.
 // Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_UNSUPPORTED if partita_saved_bytes is 0;
 //          PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE.
 // Memory:  partita_saved_bytes and tables; the plan must outlive the object.

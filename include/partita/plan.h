@@ -131,6 +131,12 @@ struct partita_options {
     // are subtracted first, so that an offset hides no template (Pearson's coefficient) [false].
     bool zero_mean;
     bool reserved[7]; // must be false
+    // Bounded problems with all three directions, on the CPU: a training step may keep this many
+    // bytes of transforms from one call to the next in a partita_saved (advanced.h). If it costs
+    // less, all directions then use the same tiles; x, taps and gy are transformed once a step, and
+    // a filter is packed for forward alone. partita_saved_bytes of the plan is not 0 then. Not with
+    // workspace_limit, nor for samples in two bytes [0: each direction is planned alone].
+    size_t saved_limit;
 };
 
 // Plans a problem: asks every engine for an estimate and keeps the cheapest engine that fits the
@@ -222,8 +228,8 @@ struct partita_call {
     // takes what forward and backward data need. With `accumulate` that number of bytes is rounded
     // up to a multiple of 64, and as many bytes as the results have follow.
     void *workspace;
-    // Forward leaves the transforms of x here; backward weight takes them and does not read x,
-    // which may be NULL. See partita_saved_create in advanced.h [none].
+    // Transforms that the calls of a training step keep for each other, see partita_saved_create in
+    // advanced.h. Backward weight with those of x does not need x, which may be NULL [none].
     struct partita_saved *saved;
     // Forward and backward data without a filter (NULL): taps that are used once, as
     // partita_filter_create takes them. An engine that is faster without a filter reads them
@@ -331,8 +337,9 @@ static inline enum partita_status partita_backward_data(const struct partita_pla
 //          gy as forward's x, y.
 // Ranges, Errors, Devices: as partita_forward, for this direction, but with saved transforms a
 //          sample of x that is not finite may also spread to gradients of taps that it is not
-//          multiplied by. PARTITA_ERR_ARG also for call.taps; PARTITA_ERR_STATE also for saved
-//          transforms that no partita_forward has filled.
+//          multiplied by if x is NULL or options.saved_limit was 0. PARTITA_ERR_ARG also for
+//          call.taps, and for another x than that of the saved transforms; PARTITA_ERR_STATE also
+//          for saved transforms that no call has filled.
 // Threads: as partita_backward_data. How sums are split depends only on the shape, and their parts
 //          are added in a fixed order.
 PARTITA_API enum partita_status

@@ -98,30 +98,69 @@ static bool saved_is_valid(const struct partita_plan *plan, const struct partita
     return log_line(&plan->log, "call.saved: of another plan");
 }
 
+// Gives a call the slot of an array. The transforms in it are read if they are of this array and
+// this direction has not used them yet; otherwise they are of an earlier step.
+static void saved_enter(struct run *run, int slot, const void *array)
+{
+    struct saved_slot *saved = &run->call.saved->slot[slot], *gy = &run->call.saved->slot[SAVED_GY];
+    const unsigned direction = run->inner.plan->direction;
+    // With a new x of forward gy is new only if it was renewed after an earlier backward weight.
+    const bool renewed = saved->calls & ~gy->calls & PARTITA_BACKWARD_WEIGHT;
+    run->inner.operands.saved[slot] = saved;
+    if (saved->ready && saved->array == array && !(saved->calls & direction)) return;
+    if (direction == PARTITA_FORWARD && saved->array && !renewed) gy->ready = false;
+    *saved = (struct saved_slot){.data = saved->data, .array = array, .peak = UINT64_MAX};
+}
+
+// After a call its slots are as valid as its result.
+static enum partita_status run_call(struct run *run)
+{
+    const enum partita_status status = bounded_run(&run->inner);
+    for (int i = 0; i < SAVED_SLOTS; i++) {
+        struct saved_slot *slot = run->inner.operands.saved[i];
+        if (!slot) continue;
+        slot->ready = status == PARTITA_OK;
+        slot->calls |= run->inner.plan->direction;
+    }
+    return status;
+}
+
+// Forward or backward data, by a filter or taps.
+static enum partita_status run_filtered(struct run *run, const struct arrays *arrays,
+                                        const struct partita_filter *filter,
+                                        const struct partita_call *call, size_t call_bytes)
+{
+    const struct partita_plan *plan = run->plan;
+    const bool data = arrays->to.contents == X;
+    if (!call_read(plan, call, call_bytes, &run->call)) return PARTITA_ERR_UNSUPPORTED;
+    const struct partita_saved *saved = run->call.saved;
+    if (!filter_is_valid(plan, filter, &run->call) || !saved_is_valid(plan, saved))
+        return PARTITA_ERR_ARG;
+    if (!data && run->call.accumulate && plan->shape.relu)
+        return log_error(&plan->log, PARTITA_ERR_ARG,
+                         "call.accumulate: the problem has an activation");
+    if (data && saved && !plan->shares)
+        return log_error(&plan->log, PARTITA_ERR_ARG,
+                         "call.saved: the directions of the plan share no transforms");
+    const enum partita_status status = check_arrays(run, arrays);
+    if (status != PARTITA_OK) return status;
+    if (saved) saved_enter(run, data ? SAVED_GY : SAVED_X, run->inner.operands.from[0]);
+    return run_call(run);
+}
+
 enum partita_status partita_forward_sized(const struct partita_plan *plan,
                                           const struct partita_filter *filter, void *y,
                                           const void *x, const struct partita_call *call,
                                           size_t call_bytes)
 {
+    static const struct arrays arrays = {
+        "partita_forward", {"y", Y}, {{"x", X}, {"call.taps", TAPS}}};
     if (!arguments_given(log_of(plan), plan, y, x)) return PARTITA_ERR_ARG;
     struct run run = {.plan = plan,
                       .inner = {.plan = bounded_direction(plan, PARTITA_FORWARD),
                                 .filter = filter,
                                 .operands = {.to = y, .from = {x}}}};
-    if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
-    struct partita_saved *saved = run.call.saved;
-    if (!filter_is_valid(plan, filter, &run.call) || !saved_is_valid(plan, saved))
-        return PARTITA_ERR_ARG;
-    if (run.call.accumulate && plan->shape.relu)
-        return log_error(&plan->log, PARTITA_ERR_ARG,
-                         "call.accumulate: the problem has an activation");
-    if (saved) run.inner.operands.cached_spectra = saved->data;
-    enum partita_status status = check_arrays(
-        &run, &(struct arrays){"partita_forward", {"y", Y}, {{"x", X}, {"call.taps", TAPS}}});
-    if (status != PARTITA_OK) return status;
-    status = bounded_run(&run.inner);
-    if (saved) saved->filled = status == PARTITA_OK;
-    return status;
+    return run_filtered(&run, &arrays, filter, call, call_bytes);
 }
 
 enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
@@ -129,21 +168,27 @@ enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
                                                 const void *gy, const struct partita_call *call,
                                                 size_t call_bytes)
 {
+    static const struct arrays arrays = {
+        "partita_backward_data", {"gx", X}, {{"gy", Y}, {"call.taps", TAPS}}};
     if (!arguments_given(log_of(plan), plan, gx, gy)) return PARTITA_ERR_ARG;
     struct run run = {.plan = plan,
                       .inner = {.plan = bounded_direction(plan, PARTITA_BACKWARD_DATA),
-                                .filter = filter ? filter->backward_data : NULL,
+                                .filter = filter && !plan->shares ? filter->backward_data : filter,
                                 .operands = {.to = gx, .from = {gy}}}};
-    if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
-    if (!filter_is_valid(plan, filter, &run.call)) return PARTITA_ERR_ARG;
-    if (run.call.saved)
-        return log_error(&plan->log, PARTITA_ERR_ARG,
-                         "call.saved: of forward and backward weight only");
-    const enum partita_status status = check_arrays(
-        &run,
-        &(struct arrays){"partita_backward_data", {"gx", X}, {{"gy", Y}, {"call.taps", TAPS}}});
-    if (status != PARTITA_OK) return status;
-    return bounded_run(&run.inner);
+    return run_filtered(&run, &arrays, filter, call, call_bytes);
+}
+
+// Whether backward weight may use saved transforms of x, which may be NULL.
+static enum partita_status check_saved_x(const struct partita_plan *plan,
+                                         const struct partita_saved *saved, const void *x)
+{
+    const struct saved_slot *slot = &saved->slot[SAVED_X];
+    if (!slot->ready && (!x || !plan->shares))
+        return log_error(&plan->log, PARTITA_ERR_STATE,
+                         "call.saved: no call has filled it with transforms of x");
+    if (!x || !slot->ready || slot->array == x || (slot->calls & PARTITA_BACKWARD_WEIGHT))
+        return PARTITA_OK;
+    return log_error(&plan->log, PARTITA_ERR_ARG, "x: not the array of call.saved");
 }
 
 enum partita_status partita_backward_weight_sized(const struct partita_plan *plan, void *gw,
@@ -156,23 +201,24 @@ enum partita_status partita_backward_weight_sized(const struct partita_plan *pla
                       .inner = {.plan = bounded_direction(plan, PARTITA_BACKWARD_WEIGHT),
                                 .operands = {.to = gw, .from = {x, gy}}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
-    const struct partita_saved *saved = run.call.saved;
+    struct partita_saved *saved = run.call.saved;
     if (run.call.taps)
         return log_error(&plan->log, PARTITA_ERR_ARG,
                          "call.taps: of forward and backward data only");
     if (!x && !saved) return log_error(&plan->log, PARTITA_ERR_ARG, "x: NULL, and no call.saved");
     if (!saved_is_valid(plan, saved)) return PARTITA_ERR_ARG;
-    if (saved) {
+    if (saved && !plan->shares) {
         run.inner.plan = &saved->weight;
-        run.inner.operands =
-            (struct operands){.to = gw, .from = {NULL, gy}, .cached_spectra = saved->data};
+        run.inner.operands.from[0] = NULL;
     }
-    const enum partita_status status = check_arrays(
+    enum partita_status status = check_arrays(
         &run, &(struct arrays){"partita_backward_weight", {"gw", TAPS}, {{"x", X}, {"gy", Y}}});
+    if (status == PARTITA_OK && saved) status = check_saved_x(plan, saved, x);
     if (status != PARTITA_OK) return status;
-    if (saved && !saved->filled)
-        return log_error(&plan->log, PARTITA_ERR_STATE, "call.saved: filled by no partita_forward");
-    return bounded_run(&run.inner);
+    if (saved && run.inner.operands.from[0]) saved_enter(&run, SAVED_X, x);
+    else if (saved) run.inner.operands.saved[SAVED_X] = &saved->slot[SAVED_X];
+    if (saved && plan->shares) saved_enter(&run, SAVED_GY, gy);
+    return run_call(&run);
 }
 
 enum partita_status partita_plan_prepare(const struct partita_plan *plan)

@@ -78,6 +78,8 @@ static enum partita_status check_kind(const struct partita_options *options, boo
                  options->workspace_limit);
     else if (stream && options->filter_uses)
         log_line(log, "options.filter_uses = %u: of bounded problems only", options->filter_uses);
+    else if (stream && options->saved_limit)
+        log_line(log, "options.saved_limit = %zu: of bounded problems only", options->saved_limit);
     else if (stream && options->parts.taps)
         log_line(log, "options.parts: of bounded problems only");
     else if (stream && options->directions & ~(unsigned)PARTITA_FORWARD)
@@ -148,7 +150,10 @@ static enum partita_status plan_directions(struct partita_plan *plan,
         status = plan_gradient(plan, PARTITA_BACKWARD_DATA, options, &plan->backward_data);
     if (status == PARTITA_OK && wanted & PARTITA_BACKWARD_WEIGHT)
         status = plan_gradient(plan, PARTITA_BACKWARD_WEIGHT, options, &plan->backward_weight);
-    return status;
+    plan->alone = options->saved_limit;
+    const bool alone = !plan->engine || !plan->backward_data || !plan->backward_weight ||
+                       shape->half || options->workspace_limit || !plan->device->host;
+    return status != PARTITA_OK || !plan->alone || alone ? status : planner_share(plan, options);
 }
 
 // Its rates are measured if the options say so.

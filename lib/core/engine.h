@@ -75,6 +75,8 @@ struct request {
     double error_budget;  // maximum predicted error; 0: only the engine's own limit
     size_t error_reach;   // of the options; see request_max_transform
     unsigned filter_uses; // of the options
+    size_t saved_limit;   // forward: the estimate is of a training step that shares transforms, of
+                          // which it saves this many bytes at most; 0: of a call
     // Reuse the variant and transform of this estimate so that its filters fit; NULL: free choice.
     const struct estimate *compatible_with;
 };
@@ -102,6 +104,16 @@ struct filter_bytes {
     size_t packed, scratch;
 };
 
+// Transforms that the calls of a training step keep. A run reads a slot that is ready, else writes.
+enum { SAVED_X, SAVED_GY, SAVED_SLOTS };
+struct saved_slot {
+    void *data; // in the device's memory
+    bool ready;
+    const void *array; // whose transforms they are
+    unsigned calls;    // bits of enum partita_direction: that have used them
+    uint64_t peak;     // operands.peak of the array; UINT64_MAX: not known
+};
+
 // The arrays of one call of a bounded problem. The plan says which direction.
 struct operands {
     void *to; // y, gx or gw
@@ -116,8 +128,7 @@ struct operands {
     // With estimate.peaks: raised to the bits of the largest magnitude that the run reads of
     // from[0] (peak_fn); NULL: not wanted.
     _Atomic uint64_t *peak;
-    // Transforms of x that forward writes and backward weight reads in place of x; NULL: none.
-    void *cached_spectra;
+    struct saved_slot *saved[SAVED_SLOTS]; // of x and of gy; NULL: none
 };
 
 // Raises operands.peak to the bits of a magnitude; any thread.
@@ -160,11 +171,12 @@ struct bounded_ops {
     // in its memory by one of its own. On the CPU the status is PARTITA_OK. NULL: only streams.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace);
-    // The bytes of the cached spectra of one call of forward; and a plan of backward weight that
-    // equals `weight` but reads cached spectra, which plan_destroy releases. NULL: there are none.
+    // The bytes of a saved slot: of x, or of gy for a plan of backward data. A plan like `gradient`
+    // on the tiles of forward, which plan_destroy releases: with plan->shares backward data reads
+    // filters of forward; else it is of backward weight and has no x but the saved one.
     size_t (*cached_bytes)(const struct partita_plan *plan);
     enum partita_status (*cached_plan)(const struct partita_plan *plan,
-                                       const struct partita_plan *weight,
+                                       const struct partita_plan *gradient,
                                        struct partita_plan *ret_plan);
 };
 

@@ -42,6 +42,8 @@ struct partita_plan {
     bool measure;                     // transforms may be timed while planning
     bool remembered;                  // the choice was measured, now or in an earlier run
     bool engine_asked, parts_asked;   // the options name the engine; the sizes of its parts
+    bool shares; // the gradients are plans of cached_plan, and filters are of forward alone
+    bool alone;  // options.saved_limit is set: saved transforms only where `shares`
     struct partita_allocator allocator;
     struct partita_log log;
     struct estimate *estimates; // one per engine of the device, for explain
@@ -62,9 +64,8 @@ struct partita_filter {
 
 struct partita_saved {
     const struct partita_plan *plan;
-    struct partita_plan weight; // backward weight with the tiles of forward
-    void *data;                 // in the device's memory
-    bool filled;                // by a forward
+    struct partita_plan weight; // backward weight with the tiles of forward; not of plan->shares
+    struct saved_slot slot[SAVED_SLOTS];
 };
 
 // Makes plan->state of the plan's engine. The caller calls plan_destroy_state on failure too.

@@ -77,6 +77,7 @@ enum partita_status cpu_run(const struct partita_plan *plan, const struct partit
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     const bool narrows = plan->shape.half && plan->direction == PARTITA_BACKWARD_WEIGHT;
     struct operands inner = *operands;
+    const bool extends = ghosts && !data && operands->from[0]; // not where x is saved
     _Atomic uint64_t peak = 0;
     const size_t bytes = bounded_call_workspace(plan, operands);
     void *allocated = workspace ? NULL : mem_reserve(&plan->allocator, bytes);
@@ -91,9 +92,12 @@ enum partita_status cpu_run(const struct partita_plan *plan, const struct partit
     inner.to = results;
     if (branches || narrows) inner.to = more;
     else if (ghosts && data) inner.to = extended;
-    if (ghosts && !data) boundary_move(plan, extended, (void *)(uintptr_t)operands->from[0]);
-    if (ghosts && !data) inner.from[0] = extended;
+    if (extends) boundary_move(plan, extended, (void *)(uintptr_t)operands->from[0]);
+    if (extends) inner.from[0] = extended;
+    struct saved_slot *slot = inner.saved[plan->direction == PARTITA_FORWARD ? SAVED_X : SAVED_GY];
+    if (slot && slot->ready) peak = slot->peak;
     enum partita_status status = plan->engine->bounded.run(plan, filter, &inner, workspace);
+    if (slot) slot->peak = peak;
     if (status == PARTITA_OK) status = nonfinite_confine(plan, filter, &inner, workspace);
     if (status == PARTITA_OK && branches) take_from_branches(&plan->shape, results, inner.to);
     if (status == PARTITA_OK && narrows)

@@ -33,7 +33,7 @@ static enum partita_status pack_directions(struct partita_filter *filter, const 
     const struct partita_plan *plan = filter->plan;
     if (plan->shape.up.branches) return pack_branches(filter, taps, NULL);
     const enum partita_status status = filter_fill(filter, taps, NULL);
-    if (status != PARTITA_OK || !plan->backward_data) return status;
+    if (status != PARTITA_OK || !plan->backward_data || plan->shares) return status;
     filter->backward_data = filter_allocate(plan->backward_data);
     return filter->backward_data ? filter_fill(filter->backward_data, taps, NULL)
                                  : PARTITA_ERR_NOMEM;

@@ -204,7 +204,7 @@ static enum partita_status repair_call(const struct partita_plan *plan,
         size_max(size_max(shape_inputs(shape), shape_outputs(shape)), shape_taps(shape));
     const size_t first = shape_samples(shape, plan->direction == PARTITA_BACKWARD_DATA);
     struct operands finite = *operands;
-    finite.cached_spectra = NULL;
+    memset(finite.saved, 0, sizeof finite.saved);
     struct repair repair = {
         .plan = plan,
         .operands = operands,
@@ -254,7 +254,7 @@ static enum partita_status confine_half(const struct partita_plan *plan,
     wide_filter.plan = &wide;
     filter = filter ? &wide_filter : NULL;
     inner.peak = &peak;
-    inner.cached_spectra = NULL;
+    memset(inner.saved, 0, sizeof inner.saved);
     inner.from[0] = storage_convert(plan, memory, operands->from[0], from, true);
     if (!weight) inner.to = memory + first;
     else inner.from[1] = storage_convert(plan, memory + first, operands->from[1], other, true);
@@ -272,8 +272,8 @@ enum partita_status nonfinite_confine(const struct partita_plan *plan,
     const struct shape *shape = &plan->shape;
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
-    // With saved transforms x is not read.
-    if (weight && operands->cached_spectra) return PARTITA_OK;
+    // With saved transforms x may be absent.
+    if (weight && !operands->from[0]) return PARTITA_OK;
     if (!may_have_spread(plan, operands)) return PARTITA_OK;
     if (shape->half) return confine_half(plan, filter, operands, workspace);
     if (!scan_nonfinite(plan, operands->from[0], shape_samples(shape, data)) &&

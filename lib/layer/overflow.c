@@ -31,7 +31,7 @@ static struct scaled_call scaled_call_of(const struct partita_plan *plan,
     struct scaled_call call = {.plan = *plan, .operands = *operands};
     call.plan.shape.relu = false;
     if (filter) call.filter.state = filter->state;
-    call.operands.cached_spectra = NULL;
+    memset(call.operands.saved, 0, sizeof call.operands.saved);
     call.n_from[0] = shape_samples(shape, data);
     call.n_to = shape_samples(shape, !data);
     if (plan->direction == PARTITA_BACKWARD_WEIGHT) {

@@ -47,7 +47,8 @@ struct request estimate_request(const struct partita_plan *plan,
                             .parts = options->parts,
                             .error_budget = options->error_budget,
                             .error_reach = options->error_reach,
-                            .filter_uses = options->filter_uses};
+                            .filter_uses = options->filter_uses,
+                            .saved_limit = plan->shares ? options->saved_limit : 0};
 }
 
 // Whether it is forward on a lone signal with adjacent outputs and taps (engine.layers).

@@ -190,3 +190,36 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     if (status != PARTITA_OK || !plan->device->plan_begin) return status;
     return plan->device->plan_begin(plan, &request);
 }
+
+enum partita_status planner_share(struct partita_plan *plan, const struct partita_options *options)
+{
+    struct partita_plan *const plans[] = {plan, plan->backward_data, plan->backward_weight};
+    struct cost_model model;
+    struct estimate step;
+    double cost = 0;
+    size_t i = 0;
+    while (plan->engines[i] && (!plan->engines[i]->bounded.cached_plan ||
+                                estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED))
+        i++;
+    if (!plan->engines[i]) return PARTITA_OK;
+    for (int d = 0; d < 3; d++) cost += estimate_cost(&plans[d]->choice, options->filter_uses);
+    wisdom_cost_model(options->wisdom, plan->isa, &model);
+    plan->shares = true; // so that the engine estimates a step
+    estimate_engine(plan, options, &model, i, 0, &step);
+    plan->shares = step.applicable && estimate_cost(&step, options->filter_uses) < cost;
+    if (!plan->shares) return PARTITA_OK;
+    plan_destroy_state(plan);
+    plan->choice = step;
+    const struct request request =
+        estimate_request(plan, options, &model, plan->engines[i], step.transform);
+    for (int d = 0; d < 3; d++) {
+        if (d) plan_destroy_state(plans[d]);
+        plans[d]->engine = plan->engines[i];
+        plans[d]->state = NULL;
+        const enum partita_status status =
+            d ? plan->engine->bounded.cached_plan(plan, plans[d], plans[d])
+              : plan_create_state(plan, &request);
+        if (status != PARTITA_OK) return status;
+    }
+    return PARTITA_OK;
+}

@@ -14,6 +14,9 @@ extern struct device cpu_device;
 enum partita_status planner_choose(struct partita_plan *plan,
                                    const struct partita_options *options);
 
+// Plans all three directions on tiles that share transforms, if a step then costs less.
+enum partita_status planner_share(struct partita_plan *plan, const struct partita_options *options);
+
 enum { NOT_NAMED = ANY_VARIANT - 1 };
 
 // The variant of an engine that options.engine, "NAME" or "NAME:VARIANT", requests. ANY_VARIANT:

@@ -127,7 +127,8 @@ class Wisdom:
 
 
 def options_to_c(*, device="cpu", engine=None, effort="estimate", threads=None, directions=None, error_budget=None,
-                 error_reach=None, workspace_limit=None, wisdom=None, sample_rate=None, filter_uses=None, parts=None):
+                 error_reach=None, workspace_limit=None, wisdom=None, sample_rate=None, filter_uses=None, parts=None,
+                 saved_limit=None):
     """A struct partita_options, and what it points to; `check` then raises exceptions with the library's messages."""
     keep = [ffi.new("char []", device.encode()), ffi.NULL if engine is None else ffi.new("char []", engine.encode())]
     options = ffi.new("struct partita_options *", {
@@ -141,6 +142,7 @@ def options_to_c(*, device="cpu", engine=None, effort="estimate", threads=None, 
         "wisdom": ffi.NULL if wisdom is None else wisdom._owner.c,
         "sample_rate": 0 if sample_rate is None else float(sample_rate),
         "error_reach": optional(positive, "error_reach", error_reach) or 0,
+        "saved_limit": 0 if saved_limit is None else positive("saved_limit", saved_limit),
         "filter_uses": 0 if filter_uses is None else positive("filter_uses", filter_uses),
         "log": log(),
     })

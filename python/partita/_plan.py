@@ -60,6 +60,8 @@ class Plan:
         Of streams: frames per second, for statistics.
     filter_uses : int, optional
         Calls that use a filter before it is replaced or updated: 1 in training.
+    saved_limit : int, optional
+        Bytes of transforms that a training step may keep in a `Saved`, so that all directions share them.
     parts : tuple of (int, int) or (int, int, bool), optional
         Imposed sizes of blocks of the taps and of x; true as the third: summed without transforms.
 

@@ -82,14 +82,16 @@ static void tiles_count_work(const struct request *request, const struct tiles *
     const double taps = (double)(axis[0].taps * axis[1].taps * axis[2].taps);
     const double gradients = p->weight ? in * wide : 0, sums = gauss ? 2 * y : y;
     const double moves = sample_moves(p, request->model);
+    const double loaded = request->saved_limit && p->weight ? 0 : 1; // a step has saved x and gy
     const double pairs = ceil(in * ceil((double)p->out / (double)p->lanes) / 2);
     *ret = (struct ledger){
         .work = {.product = bins * bin_products(p, lines, wide),
-                 .operation = (p->load * x + p->store * y + p->taps * gradients) / 2,
-                 .lanes = moves * (x * moved_samples(p, false) + y * moved_samples(p, true) +
-                                   taps * gradients),
+                 .operation = ((p->load * x + p->store * y) * loaded + p->taps * gradients) / 2,
+                 .lanes =
+                     moves * ((x * moved_samples(p, false) + y * moved_samples(p, true)) * loaded +
+                              taps * gradients),
                  .sum = 2 * bins * (p->weight ? batches * gradients : sums),
-                 .block = (x + y) / (double)p->lanes / 2}};
+                 .block = (x + y) * loaded / (double)p->lanes / 2}};
     count_moves(p, request->model, 2 * bins * x, 2 * bins * y, ret);
     // Pairs of lines whose lanes are output channels, and factors.
     if (!p->weight)
@@ -104,12 +106,55 @@ static void tiles_count_work(const struct request *request, const struct tiles *
     work_add(&ret->filter, &ret->filter, others);
 }
 
+// The layouts of the gradients that share the transforms of a layout of forward.
+static struct tiles tiles_of_gradient(const struct tiles *forward, struct tiles_params params,
+                                      enum partita_direction direction)
+{
+    struct tiles tiles = *forward;
+    params.product = forward->product;
+    params.batch = forward->batch;
+    tiles_params_share(&params, direction);
+    tiles.weight = direction == PARTITA_BACKWARD_WEIGHT;
+    tiles.windows = params.windows;
+    tiles_layout_batches(&params, &tiles);
+    return tiles;
+}
+
+// The work of a step from that of forward: backward data also reads windows and transposes factors.
+static void count_step(const struct request *request, const struct tiles_params *params,
+                       const struct tiles *p, struct ledger *ret)
+{
+    const struct tiles weight = tiles_of_gradient(p, *params, PARTITA_BACKWARD_WEIGHT);
+    const double x = (double)(p->positions * p->in);
+    const double batches = fmax(1, ceil((double)p->positions / (double)p->batch));
+    const double groups = (double)p->grid.groups, factors = (double)(p->bins * p->in * p->out);
+    struct ledger gradient;
+    tiles_count_work(request, &weight, &gradient);
+    work_add(&ret->work, &ret->work, 1);
+    work_add(&ret->reads, &ret->reads, 1);
+    work_add(&ret->work, &gradient.work, 1);
+    work_add(&ret->reads, &gradient.reads, 1);
+    ret->work.copy += groups * 3 * factors * batches;
+    ret->work.lanes += groups * sample_moves(p, request->model) * x * moved_samples(p, false);
+}
+
 static double layout_cost(const struct request *request, const struct tiles_params *params,
                           struct tiles *p, struct ledger *ledger)
 {
     tiles_layout_batches(params, p);
     tiles_count_work(request, p, ledger);
+    if (request->saved_limit) count_step(request, params, p, ledger);
     return ledger_cost(request, ledger);
+}
+
+// Bytes of the saved transforms of a step.
+static size_t step_bytes(const struct tiles *forward, const struct tiles_params *params)
+{
+    const struct tiles data = tiles_of_gradient(forward, *params, PARTITA_BACKWARD_DATA);
+    const size_t batches = ceil_div(forward->positions, size_max(forward->batch, 1));
+    return size_mul(
+        size_mul(batches, forward->grid.groups),
+        size_add(tiles_spectra_bytes(&data, data.x_bin), tiles_spectra_bytes(&data, data.gy_bin)));
 }
 
 // Whether transposed products are tried.
@@ -130,8 +175,10 @@ static double size_cost(const struct tile_problem *problem, size_t transform)
     double least = INFINITY;
     if (!tiles_layout_size(request, problem->grid, transform, &tiles)) return INFINITY;
     for (size_t i = 0; i < (may_transpose(&tiles) ? 2 : 1); i++) {
-        const struct tiles_params params = {transform, DEFAULT_BATCH, SIZE_MAX,
-                                            i ? TILES_TRANSPOSED : TILES_COMPLEX};
+        const struct tiles_params params = {.transform = transform,
+                                            .batch = DEFAULT_BATCH,
+                                            .oc_chunk = SIZE_MAX,
+                                            .product = i ? TILES_TRANSPOSED : TILES_COMPLEX};
         least = fmin(least, layout_cost(request, &params, &tiles, &ledger));
     }
     return least;
@@ -144,8 +191,11 @@ static void take_layout(const struct request *request, const struct tiles *p,
 {
     const size_t shared = tiles_shared_bytes(p, false), worker = tiles_worker_bytes(p);
     if (size_add(shared, worker) > request->workspace_limit) return;
+    if (request->saved_limit && step_bytes(p, params) > request->saved_limit) return;
     const size_t filter = p->weight ? 0 : tiles_filter_scalars(p, p->bins);
-    const struct tiles_params decision = {params->transform, p->batch, p->oc_chunk, p->product};
+    struct tiles_params decision = *params;
+    decision.batch = p->batch;
+    decision.oc_chunk = p->oc_chunk;
     *ret = (struct estimate){.applicable = true};
     ledger_price(request, ledger, ret);
     ret->spread = 1;
@@ -194,7 +244,7 @@ static void try_size(const struct tile_problem *problem, size_t transform, struc
         params.batch = batches[i];
         params.product = TILES_COMPLEX;
         try_chunks(request, &tiles, &params, ret);
-        if (tiles.weight || !MODE_IS_ON("tiles:gauss")) continue;
+        if (tiles.weight || request->saved_limit || !MODE_IS_ON("tiles:gauss")) continue;
         params.product = TILES_GAUSS;
         try_chunks(request, &tiles, &params, ret);
     }

@@ -65,10 +65,13 @@ static void layout_transposed(const struct tiles_params *params, struct tiles *p
     p->chunk = size_min(p->in, TILES.max_terms / 2);
     p->x_bin = tiles_odd_lines(p, size_mul(2, p->x_scalars));
     p->y_bin = tiles_odd_lines(p, size_mul(2 * p->positions, tiles_whole_panels(p, p->oc_chunk)));
+    if (p->windows)
+        p->y_bin = tiles_odd_lines(p, size_mul(2 * p->positions, size_round_up(p->in, p->lanes)));
+    if (p->weight || p->windows)
+        p->gy_bin = size_mul(2 * p->positions, size_round_up(p->out, p->lanes));
     if (!p->weight) return;
     p->oc_chunk = p->out;
     p->y_bin = p->chunk = 0;
-    p->gy_bin = size_mul(2 * p->positions, size_round_up(p->out, p->lanes));
     p->kept = layout_kept(p);
 }
 
@@ -91,16 +94,19 @@ void tiles_layout_batches(const struct tiles_params *params, struct tiles *p)
     p->x_bin = tiles_odd_lines(p, size_mul(p->in, row));
     p->y_bin =
         tiles_odd_lines(p, p->weight ? size_mul(p->in, 2 * out) : size_mul(p->oc_chunk, row));
-    if (p->weight) p->gy_bin = tiles_odd_lines(p, size_mul(out, row));
+    if (p->weight || p->windows) p->gy_bin = tiles_odd_lines(p, size_mul(out, row));
+    if (p->windows) p->y_bin = tiles_odd_lines(p, size_mul(size_round_up(p->in, p->lanes), row));
 }
 
 bool tiles_layout(const struct request *request, const struct tiles_params *params,
                   struct tiles *ret)
 {
     struct tile_grid grid;
-    if (!tile_grid_make(request->shape, request->direction, &grid)) return false;
+    const enum partita_direction direction = params->windows ? PARTITA_FORWARD : request->direction;
+    if (!tile_grid_make(request->shape, direction, &grid)) return false;
     grid.sevens = true;
     if (!tiles_layout_size(request, &grid, params->transform, ret)) return false;
+    ret->windows = params->windows;
     tiles_layout_batches(params, ret);
     return true;
 }
@@ -115,7 +121,7 @@ struct tiles_shared tiles_layout_shared(const struct tiles *p, bool cached, stru
     const size_t positions = size_mul(p->batch, sizeof(struct tiles_position));
     return (struct tiles_shared){
         .position = arena_take(arena, positions),
-        .x = arena_take(arena, cached ? 0 : tiles_spectra_bytes(p, p->x_bin)),
+        .x = arena_take(arena, cached || p->windows ? 0 : tiles_spectra_bytes(p, p->x_bin)),
         .y = arena_take(arena, tiles_spectra_bytes(p, p->y_bin)),
         .gy = arena_take(arena, tiles_spectra_bytes(p, p->gy_bin))};
 }
@@ -137,13 +143,17 @@ struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *are
     const size_t z = size_max(tiles_transform_bytes(p->n), p->kept.bytes);
     size_t term = 3 * (p->weight ? size_round_up(p->out, p->lanes) * bytes : row);
     if (transposed) term = size_mul(4 * bytes, p->positions);
+    size_t packed = size_mul(p->chunk, term);
+    if (p->windows)
+        packed = size_mul(TILES.window_terms, 3 * size_round_up(p->in, p->lanes) * bytes);
     struct arena product = *arena;
     const struct tiles_worker ret = {
         .rows = arena_take(arena, size_mul((p->lanes + 1) * bytes, p->n[2])),
         .z = arena_take(arena, z),
+        .sum = arena_take(arena, p->windows ? size_mul(2 * TILE_LINE_BYTES, p->n[2]) : 0),
         .taps = arena_take(arena, p->weight ? taps : 0),
         .staged = arena_take(arena, staged_bytes(p, tiles_staged(p))),
-        .packed = arena_take(&product, size_mul(p->chunk, term)),
+        .packed = arena_take(&product, packed),
         .sums = arena_take(&product, p->product == TILES_GAUSS ? size_mul(p->oc_chunk, row) : 0)};
     arena->used = size_max(arena->used, product.used);
     return ret;

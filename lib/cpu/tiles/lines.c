@@ -20,7 +20,7 @@ struct tiles_array tiles_array_of(const struct tiles_call *call, enum tiles_kind
                                 .valid = p->positions - call->first,
                                 .lines = size_max(tiles_staged(p), 2),
                                 .strides = shape_strides(&call->plan->shape, outputs != backward)};
-    if (kind == TILES_Y || kind == TILES_GW) {
+    if (kind == TILES_Y || kind == TILES_GX || kind == TILES_GW) {
         array.data = call->to;
         array.spectra = call->spectra.y;
         array.bin = p->y_bin;
@@ -34,7 +34,8 @@ struct tiles_array tiles_array_of(const struct tiles_call *call, enum tiles_kind
         array.valid = p->out;
         array.lines = 2;
         if (kind == TILES_GW) array.adjacent = array.positions;
-    } else if (kind == TILES_GY || (outputs && p->product == TILES_TRANSPOSED)) {
+    } else if (kind == TILES_GY || kind == TILES_GX ||
+               (outputs && p->product == TILES_TRANSPOSED)) {
         array.adjacent = 1;
         array.padded = size_round_up(array.n, p->lanes);
         array.positions = size_min(array.positions, array.valid);
@@ -42,11 +43,13 @@ struct tiles_array tiles_array_of(const struct tiles_call *call, enum tiles_kind
     array.im = array.positions;
     array.position = 1;
     array.channel = 2 * array.im;
-    if (kind != TILES_GY) return array;
-    array.spectra = call->spectra.gy;
-    array.bin = p->gy_bin;
+    if (kind != TILES_GY && kind != TILES_GX) return array;
     array.im = array.padded;
     array.channel = 1;
+    array.position = 2 * array.im;
+    if (kind == TILES_GX) return array;
+    array.spectra = call->spectra.gy;
+    array.bin = p->gy_bin;
     if (p->product == TILES_TRANSPOSED) { // line after line of channels
         array.im = p->lanes;
         array.bin = 2 * p->positions * p->lanes;

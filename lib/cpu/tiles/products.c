@@ -6,13 +6,15 @@
 // is idle (decision 15): a row of sums is a position. Real and imaginary parts of these sums are
 // rows of one call of kernels->conv, so that each factor is read once for both: the real part of a
 // factor meets [re | im] of x, its imaginary part [-im | re]. Factors come in panels, in the order
-// in which they are read. Transposed products of backward weight are in gradient.c.
+// in which they are read. Transposed products of backward weight are in gradient.c. Windows of gx
+// sum over output channels: rows are positions of gy, and the factors of forward are transposed.
 // Sources: Knuth, The Art of Computer Programming 2, 4.6.4, on Gauss's product; Vasilache et al.,
 // Fast convolutional nets with fbfft (2015), on products by frequency.
+#include <assert.h>
 #include <string.h>
 
+#include "lines.h"
 #include "product/product.h"
-#include "tiles.h"
 
 // n rows of complex numbers for the product, `scalars` of them in each: channels of x, or positions
 // of gy as rows [im | re | -im], which are conjugated.
@@ -109,6 +111,26 @@ static void multiply_bin(void *context, size_t bin, int worker)
     }
 }
 
+// A complex product from rows [-im | re | im], or conjugated [im | re | -im]: of the real parts of
+// A and then the imaginary ones, which are `im` scalars after these.
+static void multiply_parts(const struct tiles_call *call, size_t bin, struct product *product,
+                           size_t im)
+{
+    const struct tiles *p = call->p;
+    const size_t bytes = p->grid.scalar_bytes, row = product->b.term / 3;
+    const char *packed = product->b.at;
+    product->plan = call->plan;
+    product->columns = product->c_step = 2 * row;
+    product->c = call->spectra.y + bin * p->y_bin * bytes;
+    product->segment = TILES.max_terms;
+    product->b.at = packed + row * bytes;
+    product_run(product);
+    product->a.at += im * bytes;
+    product->b.at = packed;
+    product->add = true;
+    product_run(product);
+}
+
 // The product of a bin's conjugated gy and x over all positions of the batch: the terms are first
 // the real parts of x, then the imaginary ones.
 static void multiply_weight_bin(void *context, size_t bin, int worker)
@@ -124,18 +146,12 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
     for (size_t i = 0; i < positions; i += p->chunk) {
         const size_t n = size_min(p->chunk, positions - i);
         pack_rows(call, scratch.packed, gy + i * 2 * out * bytes, n, out);
-        for (size_t part = 0; part < 2; part++)
-            product_run(&(struct product){
-                .plan = call->plan,
-                .rows = p->in,
-                .columns = 2 * out,
-                .terms = n,
-                .a = {.at = x + (part * p->batch + i) * bytes, .step = 2 * p->batch, .term = 1},
-                .b = {.at = scratch.packed + (part ? 0 : out) * bytes, .term = 3 * out},
-                .c = call->spectra.y + bin * p->y_bin * bytes,
-                .c_step = 2 * out,
-                .add = call->first + i + part > 0,
-                .segment = TILES.max_terms});
+        struct product product = {.rows = p->in,
+                                  .terms = n,
+                                  .a = {.at = x + i * bytes, .step = 2 * p->batch, .term = 1},
+                                  .b = {.at = scratch.packed, .term = 3 * out},
+                                  .add = call->first + i > 0};
+        multiply_parts(call, bin, &product, p->batch);
     }
 }
 
@@ -186,9 +202,64 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
     }
 }
 
+// Spectra of the taps of up to a block of output channels from k of a chunk on as rows [-im | re |
+// im] of input channels, from the conjugated factors of forward; not by Gauss.
+static size_t transpose_factors(const struct tiles_call *call, char *packed, const char *chunk,
+                                size_t k)
+{
+    const struct tiles *p = call->p;
+    const bool transposed = p->product == TILES_TRANSPOSED;
+    const size_t bytes = p->grid.scalar_bytes, row = size_round_up(p->in, p->lanes);
+    const size_t rows = size_min(transposed ? p->lanes : CONV_CHANNELS, call->oc_n - k);
+    const size_t im = transposed ? p->panel : rows;
+    assert(p->product != TILES_GAUSS);
+    // Lanes without a channel: the line of the next ones is the imaginary part of the transform.
+    if (row > p->in) memset(packed, 0, rows * 3 * row * bytes);
+    for (size_t c = 0; c < p->in; c += p->chunk)
+        for (size_t part = 0; part < 2; part++)
+            call->kernels->transpose(packed + (c + (part ? 0 : row)) * bytes, 3 * row,
+                                     chunk + (tiles_factor_index(p, c, k, call->oc_n) + part * im) *
+                                                 bytes,
+                                     2 * im, size_min(p->chunk, p->in - c), rows);
+    for (size_t i = 0; i < rows; i++, packed += 3 * row * bytes)
+        call->kernels->scale(packed + 2 * row * bytes, packed, -1, row);
+    return rows;
+}
+
+// Windows of gx of one bin: sums over output channels.
+static void multiply_window_bin(void *context, size_t bin, int worker)
+{
+    struct tiles_call call = *(const struct tiles_call *)context;
+    const struct tiles *p = call.p;
+    const struct tiles_array gy = tiles_array_of(&call, TILES_GY);
+    const size_t bytes = p->grid.scalar_bytes, row = 3 * size_round_up(p->in, p->lanes);
+    const size_t max = p->product == TILES_TRANSPOSED ? p->lanes : TILES.window_terms;
+    struct arena arena = tiles_worker_arena(&call, worker);
+    char *packed = tiles_layout_worker(p, &arena).packed;
+    for (size_t first = 0, terms; first < p->out; first += terms) {
+        call.oc_first = first / p->oc_chunk * p->oc_chunk;
+        call.oc_n = size_min(p->oc_chunk, p->out - call.oc_first);
+        const size_t k = first - call.oc_first, left = size_min(max, call.oc_n - k);
+        const char *factors = (const char *)call.filter->state +
+                              tiles_chunk_scalars(p, call.group, bin, call.oc_first) * bytes;
+        for (terms = 0; terms < left;)
+            terms += transpose_factors(&call, packed + terms * row * bytes, factors, k + terms);
+        struct product product = {
+            .rows = gy.positions,
+            .terms = terms,
+            .a = {.at = gy.spectra + (bin * gy.bin + first * gy.channel) * bytes,
+                  .step = gy.position,
+                  .term = 1},
+            .b = {.at = packed, .term = row},
+            .add = first > 0};
+        multiply_parts(&call, bin, &product, gy.im);
+    }
+}
+
 void tiles_multiply(const struct tiles_call *call)
 {
     task_fn *task = call->p->weight ? multiply_weight_bin : multiply_bin;
     if (call->p->product == TILES_TRANSPOSED) task = multiply_transposed_bin;
+    if (call->p->windows) task = multiply_window_bin;
     thread_loop(call->threads, call->p->bins, task, (void *)call);
 }

@@ -2,7 +2,8 @@
 // Lines of samples or taps into spectra, and spectra into lines of results or of the gradient. Two
 // lines, of adjacent channels as a rule, are the real and the imaginary part of one transform. A
 // task has a few lines. Where channels come last, it first moves the samples of all of them to rows
-// of each lane, or at last from these rows.
+// of each lane, or at last from these rows. Windows of gx overlap: a task adds all those of a pair
+// of lines of channels and of an item of the batch, one after the other.
 #include <assert.h>
 #include <string.h>
 
@@ -141,7 +142,16 @@ static void read_row(const struct tiles_array *array, const struct line *line, s
                         bytes);
 }
 
-// Row (d, h) of line i of a pair into z: n samples of every lane.
+// Elements of an array's tile along an axis: those of its samples, or of the taps.
+static size_t tile_extent(const struct tiles_array *array, int axis)
+{
+    const struct tiles *p = array->call->p;
+    const struct tile_axis *a = &p->grid.axis[axis];
+    if (array->taps) return a->taps;
+    return size_min(array->outputs ? a->tile : a->extent, p->n[axis]);
+}
+
+// Row (d, h) of line i of a pair into z: n samples of every lane. Those of gx alone are read.
 static void gather_row(const struct task *task, size_t i, char *z, size_t d, size_t h, size_t n)
 {
     const struct line *line = &task->line[i];
@@ -159,7 +169,8 @@ static void gather_row(const struct task *task, size_t i, char *z, size_t d, siz
         const char *sample = line->plane[l] + first * (ptrdiff_t)(line->position * bytes);
         if (is_staged(task->array)) {
             from[l] = staged_row(task, (task->at + i) * p->lanes + l, d, h);
-        } else if (!spread && first >= 0 && first + (ptrdiff_t)n <= plane) {
+        } else if (!spread && first >= 0 && first + (ptrdiff_t)n <= plane &&
+                   (task->array->kind != TILES_GX || range[2].end - range[2].begin >= n)) {
             from[l] = sample;
         } else {
             char *row = task->worker.rows + (l + 1) * row_bytes(p);
@@ -212,7 +223,7 @@ static uint64_t load_rows(struct task *task, size_t columns)
                 gather_row(task, i, z, d, h, columns);
                 clip_row(call->kernels, &line[i], &task->limits[i], z, columns);
             }
-            if (call->peak) {
+            if (call->peak && !(p->weight && task->array->kind == TILES_X)) {
                 const uint64_t of_row = call->kernels->peak(row, columns * 2 * p->lanes);
                 peak = of_row > peak ? of_row : peak;
             }
@@ -226,9 +237,6 @@ static void load_lines(void *context, size_t index, int worker)
     const struct tiles_array *array = context;
     const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
-    const struct tile_axis *axis = &p->grid.axis[2];
-    size_t columns = array->outputs ? axis->tile : axis->extent;
-    if (array->taps) columns = axis->taps;
     struct task task;
     open_task(array, index, worker, &task);
     memset(task.worker.rows, 0, row_bytes(p));
@@ -238,9 +246,9 @@ static void load_lines(void *context, size_t index, int worker)
         for (size_t i = 0; i < task.n && array->taps; i++)
             task.spectrum[i] = (struct tile_spectrum){task.spectra + 2 * i * TILE_LINE_BYTES,
                                                       4 * p->lanes, p->lanes};
-        const uint64_t peak = load_rows(&task, size_min(columns, p->n[2]));
+        const uint64_t peak = load_rows(&task, tile_extent(array, 2));
         if (peak) operands_raise_peak(call->peak, peak);
-        tiles_transform_columns(&p->tables, call->kernels, task.worker.z);
+        tiles_transform_columns(&p->tables, call->kernels->tile_forward, task.worker.z, false);
         call->kernels->tile_split(&task.spectrum[0], &task.spectrum[1], task.worker.z,
                                   p->tables.pair, p->bins);
         if (array->taps) tiles_store_factors(array, task.first + at, task.n, task.spectra);
@@ -253,7 +261,7 @@ static void scatter_row(const struct task *task, size_t i, const char *z, size_t
     const struct line *line = &task->line[i];
     const struct tiles *p = task->array->call->p;
     const size_t scalar = p->grid.scalar_bytes, bytes = task->array->bytes;
-    const size_t n = p->grid.axis[2].tile;
+    const size_t n = tile_extent(task->array, 2);
     const bool staged = is_staged(task->array), half = task->array->half;
     const bool spread = !staged && (is_spread(line) || half);
     struct tile_rows to = {{0}, {0}, {0}};
@@ -263,10 +271,10 @@ static void scatter_row(const struct task *task, size_t i, const char *z, size_t
         if (!in_range(&range[0], d) || !in_range(&range[1], h)) continue;
         sample[l] =
             line->plane[l] + element_at(line, l, d, h, 0) * (ptrdiff_t)(line->position * bytes);
-        to.row[l] = spread ? task->worker.rows + l * n * scalar : sample[l];
+        to.row[l] = spread ? task->worker.rows + (l + 1) * row_bytes(p) : sample[l];
         if (staged) to.row[l] = staged_row(task, (task->at + i) * p->lanes + l, d, h);
         to.begin[l] = range[2].begin;
-        to.end[l] = range[2].end;
+        to.end[l] = size_min(range[2].end, n);
     }
     task->array->call->kernels->tile_scatter(&to, z, 2, n, &task->finish[i]);
     for (size_t l = 0; l < p->lanes && spread; l++) {
@@ -288,7 +296,7 @@ static void find_finish(struct task *task, size_t i)
     const struct tiles *p = call->p;
     const size_t bytes = p->grid.scalar_bytes;
     struct lane lane = tiles_lane(array, (task->first + task->at + i) * p->lanes);
-    task->finish[i] = filter_finish(call->filter, 0);
+    task->finish[i] = array->outputs ? filter_finish(call->filter, 0) : (struct conv_finish){0};
     const char *bias = task->finish[i].bias;
     if (!bias) return;
     task->finish[i].bias = task->bias[i];
@@ -298,49 +306,72 @@ static void find_finish(struct task *task, size_t i)
     }
 }
 
+// The lines from line `at` of a task on.
+static void store_pair(struct task *task, size_t at)
+{
+    const struct tiles_array *array = task->array;
+    const struct tiles_call *call = array->call;
+    const struct tiles *p = call->p;
+    const size_t n = tile_extent(array, 2);
+    char *z = task->worker.z;
+    open_pair(task, at);
+    for (size_t i = 0; i < task->n && !array->taps; i++) find_finish(task, i);
+    call->kernels->tile_join(z, p->tables.pair, p->bins, &task->spectrum[0], &task->spectrum[1],
+                             tiles_scale(p));
+    tiles_transform_columns(&p->tables, call->kernels->tile_inverse, z, true);
+    for (size_t d = 0; d < tile_extent(array, 0); d++)
+        for (size_t h = 0; h < tile_extent(array, 1); h++) {
+            char *row = tiles_row(p, z, d, h);
+            tiles_transform_row(&p->tables, call->kernels->tile_inverse, row);
+            for (size_t i = 0; i < task->n && array->kind == TILES_GX; i++)
+                gather_row(task, i, task->worker.sum + i * TILE_LINE_BYTES, d, h, n);
+            if (array->kind == TILES_GX)
+                call->kernels->add(row, task->worker.sum, 2 * p->lanes * n);
+            for (size_t i = 0; i < task->n && !array->taps; i++)
+                scatter_row(task, i, row + i * TILE_LINE_BYTES, d, h);
+        }
+    for (size_t i = 0; i < task->n && array->taps; i++)
+        tiles_write_taps(call, &task->line[i], task->worker.taps, z + i * TILE_LINE_BYTES,
+                         p->tables.step);
+}
+
 static void store_lines(void *context, size_t index, int worker)
 {
     const struct tiles_array *array = context;
-    const struct tiles_call *call = array->call;
-    const struct tiles *p = call->p;
-    const struct tile_axis *axis = p->grid.axis;
-    const size_t rows[2] = {array->taps ? axis[0].taps : axis[0].tile,
-                            array->taps ? axis[1].taps : axis[1].tile};
     struct task task;
     open_task(array, index, worker, &task);
-    char *z = task.worker.z;
-    for (size_t at = 0; at < task.lines; at += 2) {
-        open_pair(&task, at);
-        for (size_t i = 0; i < task.n && !array->taps; i++) find_finish(&task, i);
-        call->kernels->tile_join(z, p->tables.pair, p->bins, &task.spectrum[0], &task.spectrum[1],
-                                 tiles_scale(p));
-        tiles_transform_columns_inverse(&p->tables, call->kernels, z);
-        for (size_t d = 0; d < rows[0]; d++)
-            for (size_t h = 0; h < rows[1]; h++) {
-                char *row = tiles_row(p, z, d, h);
-                tiles_transform_row(&p->tables, call->kernels->tile_inverse, row);
-                for (size_t i = 0; i < task.n && !array->taps; i++)
-                    scatter_row(&task, i, row + i * TILE_LINE_BYTES, d, h);
-            }
-        for (size_t i = 0; i < task.n && array->taps; i++)
-            tiles_write_taps(call, &task.line[i], task.worker.taps, z + i * TILE_LINE_BYTES,
-                             p->tables.step);
-    }
+    for (size_t at = 0; at < task.lines; at += 2) store_pair(&task, at);
     if (is_staged(array)) move_staged(&task, true);
 }
 
-static void run_tasks(const struct tiles_call *call, enum tiles_kind kind, task_fn *task)
+// All windows of an item, as far as the batch has them, and of two lines of channels.
+static void add_windows(void *context, size_t index, int worker)
 {
+    const struct tiles_array *array = context;
+    const struct tiles *p = array->call->p;
+    const size_t lines = array->padded / p->lanes, positions = p->grid.images * p->grid.tiles;
+    const size_t pairs = ceil_div(lines, 2), first = array->call->first;
+    const size_t begin = size_max(first, index / pairs * positions);
+    const size_t end = size_min(first + array->positions, (index / pairs + 1) * positions);
+    struct task task;
+    open_task(array, 0, worker, &task);
+    memset(task.worker.rows, 0, row_bytes(p));
+    task.lines = size_min(2, lines - index % pairs * 2);
+    for (size_t i = begin; i < end; i++) {
+        task.first = (i - first) * lines + index % pairs * 2;
+        if (is_staged(array)) move_staged(&task, false);
+        store_pair(&task, 0);
+        if (is_staged(array)) move_staged(&task, true);
+    }
+}
+
+void tiles_move(const struct tiles_call *call, enum tiles_kind kind)
+{
+    static task_fn *const tasks[] = {
+        [TILES_X] = load_lines,  [TILES_GY] = load_lines,  [TILES_TAPS] = load_lines,
+        [TILES_Y] = store_lines, [TILES_GX] = add_windows, [TILES_GW] = store_lines};
     struct tiles_array array = tiles_array_of(call, kind);
-    thread_loop(call->threads, ceil_div(tiles_line_count(&array), array.lines), task, &array);
-}
-
-void tiles_load(const struct tiles_call *call, enum tiles_kind kind)
-{
-    run_tasks(call, kind, load_lines);
-}
-
-void tiles_store(const struct tiles_call *call, enum tiles_kind kind)
-{
-    run_tasks(call, kind, store_lines);
+    size_t n = ceil_div(tiles_line_count(&array), array.lines);
+    if (kind == TILES_GX) n = call->p->grid.batch * ceil_div(array.padded / call->p->lanes, 2);
+    thread_loop(call->threads, n, tasks[kind], &array);
 }

@@ -3,9 +3,12 @@
 // dilation (geometry/tile_grid.h). Tiles overlap by the taps, as in overlap-save along every axis;
 // the products of all tiles and channels at one frequency are one matrix product. Backward data are
 // the same with gy and reversed taps; backward weight multiplies x by the conjugate of gy without
-// its overlap, sums over tiles and keeps the lags that are taps. Source: Mathieu, Henaff & LeCun,
-// Fast training of convolutional networks through FFTs (2013); Zlateski, Jia, Li & Durand, FFT
-// convolutions are faster than Winograd on modern CPUs, here's why (2018), for tiles of any size.
+// its overlap, sums over tiles and keeps the lags that are taps. Directions that share transforms
+// have one grid: backward data then transposes forward, with the spectra of gy of backward weight
+// and the factors of forward, and adds windows of gx (overlap-add). Source: Mathieu, Henaff &
+// LeCun, Fast training of convolutional networks through FFTs (2013); Zlateski, Jia, Li & Durand,
+// FFT convolutions are faster than Winograd on modern CPUs, here's why (2018), for tiles of any
+// size.
 #include "tiles.h"
 
 #include <assert.h>
@@ -44,7 +47,7 @@ static void tiles_plan_explain(const struct partita_plan *plan, struct text *tex
              "  tiles of %zux%zux%zu samples for %zux%zux%zu %s, %zu of them in blocks of %zu, %zu "
              "channels at once; %s\n",
              p->n[0], p->n[1], p->n[2], axis[0].tile, axis[1].tile, axis[2].tile,
-             p->weight ? "of gy" : "outputs", p->positions, p->batch, p->oc_chunk,
+             p->weight || p->windows ? "of gy" : "outputs", p->positions, p->batch, p->oc_chunk,
              products[p->product]);
 }
 
@@ -76,7 +79,7 @@ static enum partita_status tiles_filter_pack(struct partita_filter *filter, cons
                               .threads = plan_threads_in(plan, scratch, worker),
                               .workers = scratch->data,
                               .worker_bytes = worker};
-    for (; call.group < p->grid.groups; call.group++) tiles_load(&call, TILES_TAPS);
+    for (; call.group < p->grid.groups; call.group++) tiles_move(&call, TILES_TAPS);
     return PARTITA_OK;
 }
 
@@ -103,7 +106,7 @@ static void run_chunks(struct tiles_call *call)
     for (call->oc_first = 0; call->oc_first < p->out; call->oc_first += p->oc_chunk) {
         call->oc_n = size_min(p->oc_chunk, p->out - call->oc_first);
         tiles_multiply(call);
-        tiles_store(call, TILES_Y);
+        tiles_move(call, TILES_Y);
     }
 }
 
@@ -111,13 +114,17 @@ static void run_batch(struct tiles_call *call)
 {
     const struct tiles *p = call->p;
     const size_t batch = call->group * batch_count(p) + call->first / p->batch;
-    if (call->cached) call->spectra.x = call->cached + batch * tiles_spectra_bytes(p, p->x_bin);
+    const struct saved_slot *x = call->saved[SAVED_X], *gy = call->saved[SAVED_GY];
+    if (x) call->spectra.x = (char *)x->data + batch * tiles_spectra_bytes(p, p->x_bin);
+    if (gy) call->spectra.gy = (char *)gy->data + batch * tiles_spectra_bytes(p, p->gy_bin);
+    assert(!gy || p->weight || p->windows);
     set_positions(call);
-    if (!p->weight || !call->cached) tiles_load(call, TILES_X);
-    if (p->weight) tiles_load(call, TILES_GY);
-    if (!p->weight) run_chunks(call);
-    else if (p->product == TILES_TRANSPOSED) tiles_gradient(call);
-    else tiles_multiply(call);
+    if (!p->windows && !(x && x->ready)) tiles_move(call, TILES_X);
+    if ((p->weight || p->windows) && !(gy && gy->ready)) tiles_move(call, TILES_GY);
+    if (p->weight && p->product == TILES_TRANSPOSED) tiles_gradient(call);
+    else if (p->weight || p->windows) tiles_multiply(call);
+    else run_chunks(call);
+    if (p->windows) tiles_move(call, TILES_GX);
 }
 
 static enum partita_status tiles_run(const struct partita_plan *plan,
@@ -130,23 +137,23 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
                               .kernels = plan->kernels,
                               .filter = filter,
                               .x = operands->from[0],
-                              .gy = operands->from[1],
+                              .gy = operands->from[p->weight],
                               .to = operands->to,
                               .threads = plan->threads,
-                              .cached = operands->cached_spectra,
-                              .peak = p->weight ? NULL : operands->peak,
+                              .saved = {operands->saved[SAVED_X], operands->saved[SAVED_GY]},
+                              .peak = operands->peak,
                               .workers = (char *)workspace + plan->choice.shared,
                               .worker_bytes = plan->choice.worker};
     struct arena arena = {.base = workspace};
-    call.spectra = tiles_layout_shared(p, p->weight && call.cached, &arena);
+    call.spectra = tiles_layout_shared(p, !operands->from[0], &arena);
     assert(arena.used <= plan->choice.shared);
-    // Samples of gx that no tap reads.
-    const bool gaps = !p->grid.covers || p->positions == 0;
+    // Samples of gx that no tap reads, and those to which windows are added.
+    const bool gaps = !p->grid.covers || p->positions == 0 || p->windows;
     if (plan->direction == PARTITA_BACKWARD_DATA && gaps)
         memset(call.to, 0, shape_samples(&plan->shape, false) * plan->shape.sample_bytes);
     for (; call.group < p->grid.groups; call.group++) {
         for (call.first = 0; call.first < p->positions; call.first += p->batch) run_batch(&call);
-        if (p->weight && p->product != TILES_TRANSPOSED) tiles_store(&call, TILES_GW);
+        if (p->weight && p->product != TILES_TRANSPOSED) tiles_move(&call, TILES_GW);
     }
     return PARTITA_OK;
 }
@@ -154,30 +161,29 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
 static size_t tiles_cached_bytes(const struct partita_plan *plan)
 {
     const struct tiles *p = plan->state;
-    return size_mul(size_mul(p->grid.groups, batch_count(p)), tiles_spectra_bytes(p, p->x_bin));
+    return size_mul(size_mul(p->grid.groups, batch_count(p)),
+                    tiles_spectra_bytes(p, p->windows ? p->gy_bin : p->x_bin));
 }
 
 // Batches are those of forward, since they are as even as whole lines can be.
 static enum partita_status tiles_cached_plan(const struct partita_plan *plan,
-                                             const struct partita_plan *weight,
+                                             const struct partita_plan *gradient,
                                              struct partita_plan *ret_plan)
 {
-    const struct tiles *forward = plan->state;
-    const struct request request = {.shape = &plan->shape, .direction = PARTITA_BACKWARD_WEIGHT};
-    const bool transposed = forward->product == TILES_TRANSPOSED;
-    struct tiles_params params = {.transform = plan->choice.transform,
-                                  .batch = forward->batch,
-                                  .oc_chunk = SIZE_MAX,
-                                  .product = transposed ? TILES_TRANSPOSED : TILES_COMPLEX};
+    const struct request request = {.shape = &plan->shape, .direction = gradient->direction};
+    const bool weight = gradient->direction == PARTITA_BACKWARD_WEIGHT;
+    struct tiles_params params;
     struct tiles tiles;
+    estimate_load(&plan->choice, &params, sizeof params);
+    tiles_params_share(&params, gradient->direction);
     const bool made = tiles_layout(&request, &params, &tiles);
-    assert(made && tiles.batch == forward->batch && tiles.x_bin == forward->x_bin);
+    assert(made && tiles.x_bin == ((const struct tiles *)plan->state)->x_bin);
     (void)made;
-    *ret_plan = *weight;
+    *ret_plan = *gradient;
     ret_plan->state = NULL;
-    ret_plan->choice.transform = params.transform;
-    ret_plan->choice.hop = tiles.batch;
-    ret_plan->choice.shared = tiles_shared_bytes(&tiles, true);
+    ret_plan->choice = plan->choice;
+    ret_plan->choice.peaks = !weight;
+    ret_plan->choice.shared = tiles_shared_bytes(&tiles, weight && !plan->shares);
     ret_plan->choice.worker = tiles_worker_bytes(&tiles);
     estimate_store(&ret_plan->choice, &params, sizeof params);
     return plan_create_state(ret_plan, &request);

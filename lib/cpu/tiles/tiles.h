@@ -4,6 +4,7 @@
 // a bin, which are the operands of one matrix product, are adjacent:
 //   x  [bin][in][re, im][batch]    y [bin][oc_chunk][re, im][batch]
 //   gy [bin][position][re, im][out, whole lines]       gw [bin][in][re, im][out, whole lines]
+//   gx [bin][position][re, im][in, whole lines]
 // The positions of a tile batch are tiles of all images and items, rounded up to whole lines. In
 // transposed products the lanes are output channels, in panels of a few lines, and there is one
 // batch:
@@ -31,7 +32,7 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 // layers of decision 15; "chosen": by hand.
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, min_staged, panel_bytes;
-    size_t near_bytes, far_bytes, min_tasks;
+    size_t near_bytes, far_bytes, min_tasks, window_terms;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -42,6 +43,7 @@ static const struct {
     .far_bytes = 16 << 20,   // of an array that the last cache does not keep; chosen
     .min_tasks = 64,         // of transposed backward weight, else of fewer channels each; chosen
     .panel_bytes = 7 << 10,  // of factors that one call reads again and again; measured with AVX2
+    .window_terms = 64,      // output channels whose factors are packed for windows of gx; chosen
 };
 
 // An estimate's decision: tiles of `transform` samples along each axis, or of the whole axis if it
@@ -49,6 +51,7 @@ static const struct {
 struct tiles_params {
     size_t transform, batch, oc_chunk;
     enum tiles_product product;
+    bool windows; // backward data as the transpose of forward with these parameters
 };
 
 // Memory of a worker for transposed backward weight. A pair of lines along the last axis keeps the
@@ -71,6 +74,7 @@ struct tiles {
     size_t bins;
     struct tile_tables tables; // empty in a layout
     bool weight;               // backward weight
+    bool windows;              // backward data on the grid of forward: adds windows of gx
     enum tiles_product product;
     size_t in, out;          // transformed channels of a group, branches included
     size_t lanes;            // of a line
@@ -90,6 +94,15 @@ struct tiles {
 bool tiles_layout(const struct request *request, const struct tiles_params *params,
                   struct tiles *ret);
 
+// Makes the parameters of forward those of a gradient that shares its tiles and batches.
+static inline void tiles_params_share(struct tiles_params *params, enum partita_direction direction)
+{
+    params->windows = direction == PARTITA_BACKWARD_DATA;
+    if (params->windows) return;
+    params->oc_chunk = SIZE_MAX;
+    if (params->product == TILES_GAUSS) params->product = TILES_COMPLEX;
+}
+
 // The steps of a layout. tiles_layout_size: the shape in tiles of `transform` samples, `whole` is
 // the request's grid. tiles_layout_batches: batches of one size, whole lines each, and chunks.
 bool tiles_layout_size(const struct request *request, const struct tile_grid *whole,
@@ -104,7 +117,7 @@ struct tiles_position {
 };
 
 // Spectra and positions of a call, in the part of the workspace that its threads share. `cached`: x
-// is in the caller's cached spectra.
+// is in a saved slot, always.
 struct tiles_shared {
     struct tiles_position *position;
     char *x, *y, *gy;
@@ -115,6 +128,7 @@ size_t tiles_shared_bytes(const struct tiles *p, bool cached);
 // A worker's memory, for transforms or for products.
 struct tiles_worker {
     char *rows, *z;      // a row of zeros and one for each lane; the elements of a pair of lines
+    char *sum;           // a row of gx before a window is added to it
     char *taps;          // gradient of a line: [tap][lane]
     char *staged;        // rows of the lanes of tiles_staged lines
     char *packed, *sums; // the packed factors of a chunk; Gauss's third product
@@ -138,14 +152,14 @@ struct tiles_call {
     const struct tiles *p;
     const struct kernels *kernels;
     const struct partita_filter *filter; // NULL: backward weight
-    const char *x, *gy; // the arrays that are transformed: gy only in backward weight; taps
+    const char *x, *gy; // the arrays that are transformed: gy only with the grid of forward; taps
     char *to;
     int threads;
     size_t group;
-    size_t first;           // the batch's first position
-    size_t oc_first, oc_n;  // output channels
-    char *cached;           // spectra of x of all batches and groups; NULL: none
-    _Atomic uint64_t *peak; // raised by what is read of x; NULL: not wanted
+    size_t first;                                // the batch's first position
+    size_t oc_first, oc_n;                       // output channels
+    const struct saved_slot *saved[SAVED_SLOTS]; // spectra of all batches and groups; NULL: none
+    _Atomic uint64_t *peak; // raised by what is read of from[0]; of backward weight, of gy
     struct tiles_shared spectra;
     char *workers;
     size_t worker_bytes;
@@ -158,15 +172,14 @@ static inline struct arena tiles_worker_arena(const struct tiles_call *call, int
 
 // The arrays of a call. Of batches: samples that are loaded, of inputs and of gy, and y, of which a
 // chunk of output channels is stored. Of groups: taps, which are packed, and their gradient.
-enum tiles_kind { TILES_X, TILES_GY, TILES_Y, TILES_TAPS, TILES_GW };
+enum tiles_kind { TILES_X, TILES_GY, TILES_Y, TILES_GX, TILES_TAPS, TILES_GW };
 
-// tiles_load: transforms all channels and positions of x, gy or taps. tiles_store: inverse
-// transforms into y or gw.
-void tiles_load(const struct tiles_call *call, enum tiles_kind kind);
-void tiles_store(const struct tiles_call *call, enum tiles_kind kind);
+// Transforms all channels and positions of x, gy or taps, or transforms back into y or gw, or adds
+// windows to gx.
+void tiles_move(const struct tiles_call *call, enum tiles_kind kind);
 
-// Computes y from x and the filter, for a chunk of output channels; or gw from x and gy, added to
-// its contents unless the batch is the first.
+// Computes y from x and the filter, for a chunk of output channels; or windows of gx from gy and
+// the filter; or gw from x and gy, added to its contents unless the batch is the first.
 void tiles_multiply(const struct tiles_call *call);
 
 // Transposed backward weight: gw from the spectra of x and gy, without their sums in memory.
@@ -176,10 +189,8 @@ void tiles_gradient(const struct tiles_call *call);
 // then all columns at once; inverse: all columns, then the rows that are needed.
 size_t tiles_transform_bytes(const size_t n[3]); // of the elements of a pair
 void tiles_transform_row(const struct tile_tables *tables, tile_dft_fn *kernel, char *row);
-void tiles_transform_columns(const struct tile_tables *tables, const struct kernels *kernels,
-                             char *z);
-void tiles_transform_columns_inverse(const struct tile_tables *tables,
-                                     const struct kernels *kernels, char *z);
+void tiles_transform_columns(const struct tile_tables *tables, tile_dft_fn *kernel, char *z,
+                             bool inverse);
 
 // The factor of an inverse transform.
 static inline double tiles_scale(const struct tiles *p)

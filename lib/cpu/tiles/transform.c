@@ -22,16 +22,9 @@ static void transform_axis(const struct tile_tables *tables, tile_dft_fn *kernel
                tables->step[axis], tables->n[2], 1);
 }
 
-void tiles_transform_columns(const struct tile_tables *tables, const struct kernels *kernels,
-                             char *z)
+void tiles_transform_columns(const struct tile_tables *tables, tile_dft_fn *kernel, char *z,
+                             bool inverse)
 {
-    transform_axis(tables, kernels->tile_forward, z, 1);
-    transform_axis(tables, kernels->tile_forward, z, 0);
-}
-
-void tiles_transform_columns_inverse(const struct tile_tables *tables,
-                                     const struct kernels *kernels, char *z)
-{
-    transform_axis(tables, kernels->tile_inverse, z, 0);
-    transform_axis(tables, kernels->tile_inverse, z, 1);
+    transform_axis(tables, kernel, z, !inverse);
+    transform_axis(tables, kernel, z, inverse);
 }

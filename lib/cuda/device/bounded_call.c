@@ -352,7 +352,7 @@ enum partita_status cuda_bounded_run(const struct partita_plan *plan,
         .plan = plan, .sizes = cuda_sizes_of(plan), .queue = queue_engine, .context = &of_whole};
     struct cuda_micro_batches split;
     struct cuda_call parts = call;
-    if (!plan->micro_batch || operands->cached_spectra)
+    if (!plan->micro_batch || operands->saved[SAVED_X])
         return cuda_call_run(&call, NULL, operands, workspace);
     split = cuda_micro_batches_of(plan, operands->from_taps);
     parts.split = &split;

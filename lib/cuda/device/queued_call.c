@@ -17,9 +17,10 @@ static enum partita_status run_engine(const struct partita_plan *plan,
 {
     struct cuda_filter state = *given;
     const struct partita_filter filter = {.plan = plan, .state = &state};
-    const struct operands operands = {
-        .to = NO_ARRAY, .from = {NO_ARRAY, NO_ARRAY}, .cached_spectra = cached ? NO_ARRAY : NULL};
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    struct saved_slot slot = {.data = NO_ARRAY, .ready = weight};
+    const struct operands operands = {
+        .to = NO_ARRAY, .from = {NO_ARRAY, NO_ARRAY}, .saved = {cached ? &slot : NULL}};
     const enum partita_status status =
         plan->engine->bounded.run(plan, weight ? NULL : &filter, &operands, NO_ARRAY);
     return status == PARTITA_OK ? cuda_add(plan, NO_ARRAY, NO_ARRAY, NO_ARRAY, 8) : status;

@@ -223,13 +223,13 @@ size_t cuda_layer_cached_bytes(const struct partita_plan *plan)
 static char *batch_matrices(const struct layer_call *call, const struct cuda_layer_batch *batch)
 {
     const struct cuda_layer *layer = batch->plan->state;
-    char *const cached = call->operands->cached_spectra;
-    if (!cached) return call->from;
+    const struct saved_slot *saved = call->operands->saved[SAVED_X];
+    if (!saved) return call->from;
     const int64_t before =
         (int64_t)batch->number * batches_of_part(layer) + batch->first / layer->choice.batch;
-    return cached + (size_t)before * matrices_bytes(layer,
-                                                    layer->largest.matrices * layer->largest.in,
-                                                    layer->pitch);
+    return (char *)saved->data +
+           (size_t)before *
+               matrices_bytes(layer, layer->largest.matrices * layer->largest.in, layer->pitch);
 }
 
 // Backward weight adds the sums of a batch to those of the batches before it.

@@ -181,7 +181,7 @@ static enum partita_status cuda_tiles_run(const struct partita_plan *plan,
     const struct cuda_tiles_layout *layout = layout_of(plan);
     if (!layout->tiles.fused || layout->tiles.positions == 0)
         return cuda_layer_run(plan, filter, operands, workspace);
-    assert(!operands->cached_spectra);
+    assert(!operands->saved[SAVED_X]);
     const enum partita_status status =
         layout->layer.covers ? PARTITA_OK : cuda_clear_result(plan, operands->to);
     return status == PARTITA_OK ? run_fused(plan, filter, operands, workspace) : status;

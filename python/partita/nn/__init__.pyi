@@ -12,4 +12,6 @@ from .modules import replace_ as replace_
 from .modules import restore_ as restore_
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
-           "functional", "replace_", "restore_", "testing"]
+           "functional", "replace_", "restore_", "set_saved_memory", "testing"]
+
+def set_saved_memory(n_bytes: int) -> None: ...

@@ -30,7 +30,7 @@ _MAX_FILTERS = 4    # of one tensor of taps
 _MAX_COMPARED = 65536
 _SAMPLES = 16384
 
-_layers = _store.Store(_MAX_LAYERS)
+layers = _store.Store(_MAX_LAYERS)
 _taps: dict = {}  # filters of a tensor, by its id
 _lock = _fork.lock()
 
@@ -69,7 +69,7 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-class _Layer:
+class Layer:
     """A plan of one direction, and filters that calls may borrow."""
 
     def __init__(self, direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads):
@@ -83,6 +83,7 @@ class _Layer:
         self.x_shape, self.w_shape, self.dtype = tuple(x_shape), tuple(w_shape), dtype
         self.memory_format = memory_format  # of x and y
         self.direction, self.plan, self.spare = direction, None, ([], [])
+        self.step = None  # of forward: the layer of _steps
         if x_shape[0] == 0:
             return  # an empty batch
         problem = Problem(op="correlate", signal=dtype, batch=x_shape[0], in_channels=x_shape[1],
@@ -90,9 +91,19 @@ class _Layer:
                           stride=tuple(stride), dilation=tuple(dilation),
                           pad=tuple(_geometry.padding_pairs(pad, len(stride))),
                           channels_last=memory_format != torch.contiguous_format)
-        self.plan = Plan(problem, directions=(direction,), threads=threads, engine=engine or None,
-                         filter_uses=uses or None)
-        self.workspace = self.plan.workspace(direction)
+        self.plan = self.plan_directions(problem, {"directions": (direction,), "threads": threads,
+                                                   "engine": engine or None, "filter_uses": uses or None})
+        self.workspace = self.largest_workspace()
+
+    def plan_directions(self, problem, options):
+        return Plan(problem, **options)
+
+    def largest_workspace(self):
+        return self.plan.workspace(self.direction)
+
+    def call(self):
+        """The struct of this thread's calls, with enough workspace."""
+        return _thread.with_workspace(self.workspace)
 
     def prepare(self, t):
         """Samples of x or y in the memory format and the type that the plan computes in."""
@@ -111,8 +122,8 @@ class _Layer:
         w, b = self.prepare_taps(w), self.prepare_taps(b)
         if old is None:
             return self.plan.filter(w, b)
-        call = _thread.with_workspace(self.workspace)
-        check(lib.partita_filter_update(old._c, _address(w), ffi.NULL if b is None else _address(b), call))
+        call = self.call()
+        check(lib.partita_filter_update(old._c, address(w), ffi.NULL if b is None else address(b), call))
         return old
 
     def borrow(self, w, b):
@@ -124,8 +135,8 @@ class _Layer:
         return self.filter(w, b, old)
 
     def run(self, filter, result, operand):
-        call = _thread.with_workspace(self.workspace)
-        check(_RUN[self.direction](self.plan._c, filter._c, _address(result), _address(operand), call))
+        call = self.call()
+        check(_RUN[self.direction](self.plan._c, filter._c, address(result), address(operand), call))
 
 
 class _Kept:
@@ -148,7 +159,7 @@ class _Kept:
             return self.filter, self.users
 
 
-def _address(t):
+def address(t):
     return ffi.cast("void *", t.data_ptr())
 
 
@@ -202,19 +213,19 @@ def forget(tensors):
     dropped.clear()
 
 
-def _layer(direction, dtype, memory_format, x_shape, w_shape, geometry, uses):
+def describe(kind, direction, dtype, memory_format, x_shape, w_shape, geometry, uses):
     threads = torch.get_num_threads()
     stride, pad, dilation, groups, engine = geometry
     key = (direction, dtype, memory_format, tuple(x_shape), tuple(w_shape), tuple(stride), tuple(pad), tuple(dilation),
            groups, engine, uses, threads, _options.get_threads())
     if threads > 1 and _OPENMP_IS_SHARED:
         threads = None
-    return key, lambda: _Layer(direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads)
+    return key, lambda: kind(direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads)
 
 
 def _find_layer(*described):
-    key, make = _layer(*described)
-    return _layers.get(key, make)
+    key, make = describe(Layer, *described)
+    return layers.get(key, make)
 
 
 def _run(layer, w, b, uses, result, operand):
@@ -294,6 +305,5 @@ def backward_weight(x, gy, w_shape, geometry):
     if layer.plan is None:
         return x.new_zeros(layer.w_shape)
     gw, x_samples, gy = x.new_empty(layer.w_shape, dtype=layer.dtype), layer.prepare(x), layer.prepare(gy)
-    call = _thread.with_workspace(layer.workspace)
-    check(lib.partita_backward_weight(layer.plan._c, _address(gw), _address(x_samples), _address(gy), call))
+    check(lib.partita_backward_weight(layer.plan._c, address(gw), address(x_samples), address(gy), layer.call()))
     return _in_type(gw, x.dtype)

@@ -11,7 +11,7 @@ packs them anew; 0 where they stay, so that filters are kept until the taps chan
 """
 import torch
 
-from . import _calls, _complex, _geometry
+from . import _calls, _complex, _geometry, _steps
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _is_batched = torch._C._functorch.is_legacy_batchedtensor  # gradients of torch.autograd.grad(is_grads_batched=True)
@@ -112,9 +112,12 @@ def _conv_gradients(ctx, g):
     x_shape, w_shape = ctx.shapes
     plain = is_plain_call(g, x, w)
     gx = gw = gb = None
-    if ctx.needs_input_grad[0]:
+    step = getattr(ctx, "step", None)
+    if step and plain and all(ctx.needs_input_grad[:2]):
+        gx, gw = step.gradients(x, w, g)
+    elif ctx.needs_input_grad[0]:
         gx = (compute_conv_input if plain else conv_input)(g, _conj(w), x_shape, *ctx.layer)
-    if ctx.needs_input_grad[1]:
+    if gw is None and ctx.needs_input_grad[1]:
         gw = (compute_conv_weight if plain else conv_weight)(_conj(x), g, w_shape, *ctx.layer)
     if ctx.needs_input_grad[2]:
         gb = g.sum([0, *range(2, g.dim())])
@@ -156,7 +159,8 @@ class RecordedConv(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w, b, found, layer):
         _save(ctx, (x, w, b, *layer), None)
-        return _calls.run_forward(found, x, w, b, layer[-1])
+        ctx.step, y = _steps.begin(found, x, w, b, layer)
+        return _calls.run_forward(found, x, w, b, layer[-1]) if y is None else y
 
     @staticmethod
     def backward(ctx, g):
