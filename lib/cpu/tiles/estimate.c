@@ -134,8 +134,10 @@ static void count_step(const struct request *request, const struct tiles_params 
     work_add(&ret->reads, &ret->reads, 1);
     work_add(&ret->work, &gradient.work, 1);
     work_add(&ret->reads, &gradient.reads, 1);
-    ret->work.copy += groups * 3 * factors * batches;
-    ret->work.lanes += groups * sample_moves(p, request->model) * x * moved_samples(p, false);
+    ret->work.copy += groups * factors * batches;
+    ret->work.lanes += groups * (2 * factors * batches +
+                                 sample_moves(p, request->model) * x * moved_samples(p, false));
+    ret->work.sum += groups * 4 * (double)p->bins * x * ceil((double)p->out / TILES.window_terms);
 }
 
 static double layout_cost(const struct request *request, const struct tiles_params *params,
