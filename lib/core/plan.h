@@ -117,9 +117,8 @@ static inline void estimate_load(const struct estimate *estimate, void *decision
 // Whether an estimate is applicable within the request's workspace limit.
 static inline bool estimate_fits(const struct request *request, const struct estimate *estimate)
 {
-    return estimate->applicable &&
-           size_add(estimate->shared, estimate->worker) <=
-               (estimate->resamples ? request->call_limit : request->workspace_limit);
+    const size_t limit = estimate->resamples ? request->call_limit : request->workspace_limit;
+    return estimate->applicable && limit && size_add(estimate->shared, estimate->worker) <= limit;
 }
 
 // The figure by which estimates are compared: the seconds of a call with its share of preparing a

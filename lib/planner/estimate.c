@@ -19,13 +19,20 @@ int estimate_variant(const char *name, const struct engine *engine)
     return NOT_NAMED;
 }
 
-size_t estimate_engine_limit(const struct partita_plan *plan, size_t limit)
+// Bytes of a call's workspace besides the engine's, unless that resamples.
+static size_t other_bytes(const struct partita_plan *plan)
 {
     const bool branches = plan->shape.up.branches && !plan->shape.stream;
-    const size_t other = branches ? upsampling_bytes(&plan->shape)
-                                  : size_add(plan_wide_taps(plan), boundary_bytes(&plan->shape));
+    return branches ? upsampling_bytes(&plan->shape)
+                    : size_add(plan_wide_taps(plan), boundary_bytes(&plan->shape));
+}
+
+size_t estimate_engine_limit(const struct partita_plan *plan, size_t limit)
+{
+    const size_t other = other_bytes(plan);
     const size_t bytes = other ? size_add(other, MEM_ALIGN) : 0;
-    return limit > bytes ? limit - bytes : 1;
+    if (limit > bytes) return limit - bytes;
+    return other <= limit; // for an engine that needs none
 }
 
 struct request estimate_request(const struct partita_plan *plan,
@@ -89,7 +96,9 @@ static void estimate_checked(const struct partita_plan *plan, const char *named,
     ret->applicable =
         fits && near && !(request->error_budget > 0 && ret->error > request->error_budget);
     if (!fits)
-        estimate_refuse(ret, "needs %zu bytes of workspace", size_add(ret->shared, ret->worker));
+        estimate_refuse(ret, "needs %zu bytes of workspace",
+                        size_add(size_add(ret->shared, ret->worker),
+                                 ret->resamples ? 0 : other_bytes(plan)));
     else if (!near && ret->reach == SIZE_MAX)
         estimate_refuse(ret, "rounding errors reach other tiles and items");
     else if (!near)

@@ -343,6 +343,33 @@ static void limits(void **state)
     assert_true(layer_check_limits(&p, &options, &limits, &random) > 0);
 }
 
+// Engines without a workspace of their own: what a call itself needs counts, too.
+static void exact_limits(void **state)
+{
+    const struct partita_problem list[] = {
+        {SIZE(50, 50), KERNEL(3, 3), PAD_BEGIN(1, 1), BOUNDARY(WRAP)},
+        {SIZE(50, 51), CHANNELS(3, 3), GROUPS(3), KERNEL(3, 3), .signal = PARTITA_F16},
+        {LENGTH(300), KERNEL(30), UP(3)}};
+    (void)state;
+    for (size_t i = 0; i < 3 * sizeof list / sizeof *list; i++) {
+        struct partita_options options = {.engine = i % 3 ? engines[i % 3 == 1 ? 0 : 4] : NULL,
+                                          .directions = PARTITA_FORWARD};
+        struct partita_plan *plan;
+        if (partita_plan_create(&list[i / 3], &options, &plan) != PARTITA_OK) continue;
+        const size_t needed = partita_plan_workspace(plan, PARTITA_FORWARD);
+        partita_plan_destroy(plan);
+        for (options.workspace_limit = needed; options.workspace_limit > 1;
+             options.workspace_limit -= options.workspace_limit / 9 + 1) {
+            const enum partita_status status = partita_plan_create(&list[i / 3], &options, &plan);
+            assert_true(status == PARTITA_OK || status == PARTITA_ERR_UNSUPPORTED);
+            if (status != PARTITA_OK) continue;
+            assert_in_range(partita_plan_workspace(plan, PARTITA_FORWARD), 0,
+                            options.workspace_limit);
+            partita_plan_destroy(plan);
+        }
+    }
+}
+
 static void saved_transforms(void **state)
 {
     const struct boundary_case *c = *state;
@@ -451,6 +478,7 @@ int main(void)
         }
     }
     tests[n_tests++] = named_test(free_of_cost, NULL, "free-of-cost");
+    tests[n_tests++] = named_test(exact_limits, NULL, "exact-limits");
     tests[n_tests++] = named_test(explained, NULL, "explained");
     return run_test_list(tests, n_tests);
 }
