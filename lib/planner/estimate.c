@@ -96,9 +96,9 @@ static void estimate_checked(const struct partita_plan *plan, const char *named,
     ret->applicable =
         fits && near && !(request->error_budget > 0 && ret->error > request->error_budget);
     if (!fits)
-        estimate_refuse(ret, "needs %zu bytes of workspace",
-                        size_add(size_add(ret->shared, ret->worker),
-                                 ret->resamples ? 0 : other_bytes(plan)));
+        estimate_refuse(
+            ret, "needs %zu bytes of workspace",
+            size_add(size_add(ret->shared, ret->worker), ret->resamples ? 0 : other_bytes(plan)));
     else if (!near && ret->reach == SIZE_MAX)
         estimate_refuse(ret, "rounding errors reach other tiles and items");
     else if (!near)
