@@ -137,7 +137,8 @@ static void count_step(const struct request *request, const struct tiles_params 
     ret->work.copy += groups * factors * batches;
     ret->work.lanes += groups * (2 * factors * batches +
                                  sample_moves(p, request->model) * x * moved_samples(p, false));
-    ret->work.sum += groups * 4 * (double)p->bins * x * ceil((double)p->out / TILES.window_terms);
+    ret->work.sum +=
+        groups * 4 * (double)p->bins * x * ceil((double)p->out / (double)TILES.window_terms);
 }
 
 static double layout_cost(const struct request *request, const struct tiles_params *params,
