@@ -58,7 +58,7 @@ static void check_sums(const struct layer *layer, enum layer_array result, const
 static void check_call(const struct layer *layer, enum layer_array result,
                        const struct partita_call *call, struct random *random)
 {
-    const size_t bytes = result_bytes(layer, result);
+    const size_t bytes = result_bytes(layer, (int)result);
     void *before = malloc(bytes + 1), *expected = malloc(bytes + 1);
     void *arrays[LAYER_ARRAYS];
     memcpy(arrays, layer->array, sizeof arrays);
@@ -148,7 +148,8 @@ static void repaired(void **state)
             }
             for (size_t i = 0; i < layer.n[array]; i++)
                 sample_put(c->type, layer.array[array], i,
-                           layer_sample(&layer, array, i) * (f64 ? 0x1p1020 : 0x1p124));
+                           layer_sample(&layer, (enum layer_array)array, i) *
+                               (f64 ? 0x1p1020 : 0x1p124));
         }
         layer_run(&layer);
         check_results(&layer, &random);
