@@ -337,9 +337,10 @@ static inline enum partita_status partita_backward_data(const struct partita_pla
 //          gy as forward's x, y.
 // Ranges, Errors, Devices: as partita_forward, for this direction, but with saved transforms a
 //          sample of x that is not finite may also spread to gradients of taps that it is not
-//          multiplied by if x is NULL or options.saved_limit was 0. PARTITA_ERR_ARG also for
-//          call.taps, and for another x than that of the saved transforms; PARTITA_ERR_STATE also
-//          for saved transforms that no call has filled.
+//          multiplied by if x is NULL or options.saved_limit was 0, and a call whose transforms
+//          overflow is not repeated then. PARTITA_ERR_ARG also for call.taps, and for another x
+//          than that of the saved transforms; PARTITA_ERR_STATE also for saved transforms that no
+//          call has filled.
 // Threads: as partita_backward_data. How sums are split depends only on the shape, and their parts
 //          are added in a fixed order.
 PARTITA_API enum partita_status
