@@ -63,7 +63,8 @@ class Plan:
     saved_limit : int, optional
         Bytes of transforms that a training step may keep in a `Saved`, so that all directions share them.
     parts : tuple of (int, int) or (int, int, bool), optional
-        Imposed sizes of blocks of the taps and of x; true as the third: summed without transforms.
+        Imposed sizes of blocks of the taps and of x, for ``engine="cpu/blocks"`` or "cuda/blocks"; others ignore
+        them. True as the third: summed without transforms.
 
     Raises
     ------

@@ -79,8 +79,7 @@ class Problem:
 
     All are one formula: ``y[n, k, p]`` is the sum over c and r of
     ``w[k, c, r] * x[n, c, stride*p + dilation*r - pad]``, where x is zero outside its size, or what `boundary` says. This
-    is ``op="correlate"``;
-    ``op="convolve"`` reads the taps backwards along every axis.
+    is ``op="correlate"``; ``op="convolve"`` reads the taps backwards along every axis.
 
     Parameters
     ----------
