@@ -3,6 +3,7 @@
 // their shapes and the options, computes it and writes the result.
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +137,9 @@ static bool parse_boundary(const char *text, struct partita_problem *p, struct f
         if (strcmp(text, names[i]) == 0) p->boundary = (enum partita_boundary)i;
     if (p->boundary) return true;
     p->boundary = PARTITA_BOUNDARY_CONSTANT;
-    if (!number_parse(text, QUANTITY_COUNT, &number))
-        return fault_set(fault, "--boundary %s: must be edge, reflect, symmetric, wrap or a number",
+    if (!number_parse(text, QUANTITY_COUNT, &number) || !isfinite(number.value))
+        return fault_set(fault,
+                         "--boundary %s: must be edge, reflect, symmetric, wrap or a finite number",
                          text);
     p->boundary_value = number.value;
     return true;

@@ -95,6 +95,9 @@ static bool plan_check_usage(const struct settings *s, struct fault *fault)
     if (s->table && (!s->size || s->up > 1 || s->json || s->engine))
         return fault_set(fault,
                          "--table needs --size, and does not go with --engine, --up or --json");
+    if (s->parts && s->engine && !strstr(s->engine, "blocks"))
+        return fault_set(fault, "--parts: of cpu/blocks and cuda/blocks, not of --engine %.80s",
+                         s->engine);
     return engine_check(s, fault) && range_check(s, fault) && parse_parts(s, &ignored, fault);
 }
 

@@ -168,8 +168,9 @@ PARTITA_API const void *partita_bank_output(const struct partita_bank *bank,
 PARTITA_API void partita_bank_process(struct partita_bank *bank) PARTITA_NONBLOCKING;
 
 // Returns PARTITA_OK, or after a failure of the device PARTITA_ERR_DEVICE or PARTITA_ERR_NOMEM.
-// From then on all outputs are zeros, swaps count as complete and no slot opens. Errors:
-// PARTITA_ERR_ARG for NULL. Threads: any. Real-time safe.
+// From then on all outputs are zeros, swaps count as complete and no slot opens.
+// Errors:  PARTITA_ERR_ARG for NULL.
+// Threads: any. Real-time safe.
 PARTITA_API enum partita_status
 partita_bank_status(const struct partita_bank *bank) PARTITA_NONBLOCKING;
 

@@ -74,10 +74,11 @@ struct partita_executor {
 };
 
 // Sizes of blocks that are imposed from outside, in samples of the filter (dilation included) and
-// of x. Only the engines cpu/blocks and cuda/blocks take them; docs/parts.md says how they compute
-// with two sizes, and partita_plan_explain prints the schedule. Two different sizes need a stride
-// of 1. The engine "cpu/blocks:private-divisions" sums all divisions at once, each but the first in
-// memory of its own, or as many as the workspace limit allows.
+// of x. Only the engines cpu/blocks and cuda/blocks take them: set options.engine to one of these,
+// since all others, which the planner may choose, ignore the sizes. docs/parts.md says how two
+// sizes are computed, and partita_plan_explain prints the schedule. Two different sizes need a
+// stride of 1. The engine "cpu/blocks:private-divisions" sums all divisions at once, each but the
+// first in memory of its own, or as many as the workspace limit allows.
 struct partita_parts {
     size_t taps, signal; // at most 2^40 [0: the engine's choice; both or none]
     bool in_time;        // sum pairs directly, without transforms; not on a device [false]
@@ -225,8 +226,8 @@ static inline enum partita_status partita_plan_load(const struct partita_plan *p
 struct partita_call {
     // At least partita_plan_workspace(plan, direction) bytes, 64-byte aligned [the call allocates
     // it]. Backward weight with `saved` needs partita_saved_workspace bytes; partita_filter_update
-    // takes what forward and backward data need. With `accumulate` that number of bytes is rounded
-    // up to a multiple of 64, and as many bytes as the results have follow.
+    // takes what forward and backward data need. With `accumulate` it has this number of bytes,
+    // rounded up to a multiple of 64, plus the bytes of the results.
     void *workspace;
     // Transforms that the calls of a training step keep for each other, see partita_saved_create in
     // advanced.h. Backward weight with those of x does not need x, which may be NULL [none].
@@ -268,9 +269,8 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 //          layers only if a magnitude of x is 2^32 or more, in f64 2^256). This does not hold for
 //          filters of which any tap is infinite or NaN. With PARTITA_RELU a sum that overflows to
 //          minus infinity in a transform gives 0.
-// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, arrays that overlap, or a filter or
-// saved
-//          transforms of another plan; PARTITA_ERR_STATE if the plan is for a stream;
+// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, arrays that overlap, or a filter
+//          or saved transforms of another plan; PARTITA_ERR_STATE if the plan is for a stream;
 //          PARTITA_ERR_UNSUPPORTED if options.directions omitted forward; PARTITA_ERR_NOMEM only
 //          without a workspace, with call.taps, for copies of x and y where a sample is not finite
 //          or a transform overflows, or on a device, where copies of arrays take memory;
@@ -311,10 +311,11 @@ static inline enum partita_status partita_forward(const struct partita_plan *pla
 }
 
 // The gradient with respect to the input: gx[n, c, i] = sum of w[k, c, r] gy[n, k, p] over all k, r
-// and p with stride*p + dilation*r - pad_begin = i. This is the transpose of partita_forward
-// without bias and activation.
-// Shapes:  gx as x of partita_forward, gy as its y. All of gx is written: samples that no output
-//          depends on become 0, except for rounding errors if the engine transforms tiles.
+// and p with stride*p + dilation*r - pad_begin = i, or at a ghost cell that copies sample i
+// (problem.boundary). This is the transpose of partita_forward without bias and activation.
+// Shapes:  gx as x of partita_forward, gy as its y. All of gx is written: the gradient of a sample
+//          that no output depends on is 0, except for rounding errors if the engine transforms
+//          tiles.
 // Ranges, Errors, Devices: as partita_forward, for this direction.
 // Threads: as partita_forward; the result does not depend on the number of threads.
 // Source:  Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), section 4.
@@ -332,7 +333,8 @@ static inline enum partita_status partita_backward_data(const struct partita_pla
 }
 
 // The gradient with respect to the taps, summed over the batch: gw[k, c, r] = sum over n, p of
-// gy[n, k, p] x[n, c, stride*p + dilation*r - pad_begin], with x = 0 outside its size.
+// gy[n, k, p] x[n, c, stride*p + dilation*r - pad_begin], with the values of problem.boundary
+// outside the size of x.
 // Shapes:  gw [out_channels][in_channels/groups][kernel], as the taps of partita_filter_create; x,
 //          gy as forward's x, y.
 // Ranges, Errors, Devices: as partita_forward, for this direction, but with saved transforms a

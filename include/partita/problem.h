@@ -261,8 +261,9 @@ PARTITA_API size_t partita_slice_size(enum partita_op op, size_t n, size_t m,
                                       const struct partita_slice *slice);
 
 // The problem whose outputs are a slice of x[n] with h[m], for callers who want a plan:
-// partita_forward with call.taps computes what partita_convolve or partita_correlate would. Errors:
-// PARTITA_ERR_ARG if the slice is empty or malformed, or n or m is 0. Threads: any.
+// partita_forward with call.taps computes what partita_convolve or partita_correlate would.
+// Errors:  PARTITA_ERR_ARG if the slice is empty or malformed, or n or m is 0.
+// Threads: any.
 PARTITA_API enum partita_status
 partita_slice_problem_sized(enum partita_op op, enum partita_type type, size_t n, size_t m,
                             const struct partita_slice *slice, struct partita_problem *ret_problem,

@@ -289,11 +289,11 @@ static bool check_boundary(const struct partita_problem *problem, const struct p
     const bool constant = boundary == PARTITA_BOUNDARY_CONSTANT;
     if (boundary < 0 || boundary > PARTITA_BOUNDARY_WRAP ||
         (boundary && (shape->stream || problem->up > 1)))
-        return log_line(log, "problem.boundary = %d: at most %d, of bounded problems without `up`",
+        return log_line(log, "problem.boundary = %d: 0 to %d; 0 for streams and with problem.up",
                         boundary, (int)PARTITA_BOUNDARY_WRAP);
     if (constant ? shape->complex_signal : problem->boundary_value != 0)
         return log_line(log,
-                        "problem.boundary_value = %g: of PARTITA_BOUNDARY_CONSTANT and real types",
+                        "problem.boundary_value = %g: needs PARTITA_BOUNDARY_CONSTANT, real types",
                         problem->boundary_value);
     for (int i = 0; boundary > PARTITA_BOUNDARY_EDGE && i < shape->rank; i++) {
         const ptrdiff_t begin = problem->pad_begin[i], end = problem->pad_end[i];
