@@ -21,16 +21,16 @@ fi
 # Limits of registers, each followed by the kernels that have it. A multiprocessor has 65536 registers and a block has 256
 # threads: with 64 registers four blocks are resident, with 80 three, with 128 two.
 limits='
-48 tiles_kernelIfLi4ELi4E
-64 direct_tile_kernelIfLi1E output_kernelIfLi4ELi4E gemm_load_kernelIf gemm_store_kernelIf
+48 tiles_kernelIffLi4ELi4E
+64 direct_tile_kernelIfLi1E output_kernelIffLi4ELi4E gemm_load_kernelIf gemm_store_kernelIf
     separable_kernelIfLi5E 16intervals_kernelIf products_kernelIf
-80 direct_plain_kernelIf direct_span_kernelIf output_kernelIfLi6ELi6E separable_kernelIfLi8E load_tiles_kernelIf
+80 direct_plain_kernelIf direct_span_kernelIf output_kernelIffLi6ELi6E separable_kernelIfLi8E load_tiles_kernelIf
     store_tiles_kernelIf load_taps_kernelIf store_taps_kernelIf fused_kernelIf fused_weight_kernelIf
     products_kernelId
-96 tiles_kernelIfLi6ELi6E windows_kernelIf
+96 tiles_kernelIffLi6ELi6E windows_kernelIf
 128 direct_tile_kernelIfLi8E product_kernelIfLi4ELi2E product_kernelIfLi2ELi2E product_kernelIdLi4ELi2E
-    product_kernelI10complex_ofIfELi4ELi2E product_kernelI10complex_ofIfELi2ELi2E tiles_kernelIfLi8ELi8E
-    output_kernelIfLi8ELi8E lags_kernelIf filter_kernelIf long_rows_kernelIf results_kernelIf
+    product_kernelI10complex_ofIfELi4ELi2E product_kernelI10complex_ofIfELi2ELi2E tiles_kernelIffLi8ELi8E
+    output_kernelIffLi8ELi8E lags_kernelIf filter_kernelIf long_rows_kernelIf results_kernelIf
     forward_kernelIf inverse_kernelIf
 132 pairs_kernelIf
 168 product_kernelIfLi2ELi1E product_kernelIfLi1ELi1E product_kernelI10complex_ofIfELi2ELi1E
