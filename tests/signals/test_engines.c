@@ -421,7 +421,7 @@ int main(void)
             grid[e][t] = (struct engine_case){engine, types, NULL};
             // Schedules of steps depend on positions of samples, not on their type.
             const bool of_one_type =
-                strstr(engine, "-steps") && layer_on_stand_in() && types != type_pairs;
+                strstr(engine, "steps") && (layer_on_stand_in() || layer_is_brief()) && t > 0;
             if (!layer_has_engine(engine) || of_one_type ||
                 (layer_is_brief() && type_is_f64(types->signal)))
                 continue;
