@@ -151,9 +151,9 @@ static enum partita_status plan_directions(struct partita_plan *plan,
     if (status == PARTITA_OK && wanted & PARTITA_BACKWARD_WEIGHT)
         status = plan_gradient(plan, PARTITA_BACKWARD_WEIGHT, options, &plan->backward_weight);
     plan->alone = options->saved_limit;
-    const bool alone = !plan->engine || !plan->backward_data || !plan->backward_weight ||
-                       shape->half || options->workspace_limit || !plan->device->host;
-    return status != PARTITA_OK || !plan->alone || alone ? status : planner_share(plan, options);
+    const bool excluded = !plan->engine || !plan->backward_data || !plan->backward_weight ||
+                          shape->half || options->workspace_limit || !plan->device->host;
+    return status != PARTITA_OK || !plan->alone || excluded ? status : planner_share(plan, options);
 }
 
 // Its rates are measured if the options say so.
