@@ -7,7 +7,7 @@ Names, arguments, types of results, exceptions and warnings are those of scipy.s
     from partita.signal import fftconvolve
 
 replaces the import of SciPy's function. `patched` does the same for programs that cannot be changed. Arrays are NumPy's,
-or anything that `numpy.asarray` takes.
+or anything that `numpy.asarray` takes. With a tensor of PyTorch among them the results are tensors, without gradients.
 
 SciPy itself is needed only for what the package does not compute: filters with feedback, and results with more than 256
 terms in types that the library does not have (long double, objects, integers whose sums exceed 2^53) or of more than

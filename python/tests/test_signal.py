@@ -244,6 +244,16 @@ def test_only_what_depends_on_a_tap_that_is_not_finite(n, m, dtype, bad, rng):
     np.testing.assert_array_equal(np.isfinite(signal.convolve(both, h)), np.isfinite(by_definition(both, h)))
 
 
+@pytest.mark.parametrize("first, second", [("float64", "complex128"), ("float32", "complex64"), ("complex64", "float32")])
+def test_a_nan_among_as_many_taps_of_another_type(first, second, rng):
+    x, h = oracle.noise(rng, 50, first), oracle.noise(rng, 50, second)
+    h[20] = np.nan
+    for op in ("convolve", "correlate"):
+        for mode in MODES:
+            got, theirs = (getattr(module, op)(x, h, mode, "direct") for module in (signal, scipy_signal))
+            np.testing.assert_array_equal(np.isnan(got), np.isnan(theirs))
+
+
 @pytest.mark.parametrize("shape1, shape2, axes", [((20, 30), (4, 5), None), ((3, 20, 30), (1, 4, 5), (1, 2)),
                                                   ((1, 400), (3, 20), 1), ((3, 400), (3, 20), 1)])
 def test_taps_that_are_not_finite_in_more_axes(shape1, shape2, axes, rng):

@@ -127,6 +127,33 @@ def test_warning_of_fft():
         signal.convolve(x, np.ones(200), "same")
 
 
+@pytest.mark.parametrize("mode", ("full", "same", "valid"))
+@pytest.mark.parametrize("shape1, shape2, axes", [((1000,), (100,), None), ((40_000,), (1000,), None),
+                                                  ((50, 40), (5, 7), None), ((4, 400), (4, 9), 1)])
+def test_oaconvolve_warns_of_infinite_samples(shape1, shape2, axes, mode):
+    x, h = np.ones(shape1), np.ones(shape2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        signal.oaconvolve(x, h, mode, axes)
+        x[(0,) * x.ndim] = 1e300
+        signal.oaconvolve(x, h, mode, axes)
+    for place in (0, x.size // 2 + 3, x.size - 1):
+        spoilt = x.copy()
+        spoilt.flat[place] = np.inf
+        with pytest.warns(RuntimeWarning):
+            scipy_signal.oaconvolve(spoilt, h, mode, axes)
+        with pytest.warns(RuntimeWarning, match="infinite") as caught:
+            signal.oaconvolve(spoilt, h, mode, axes)
+        assert caught[0].filename == __file__
+
+
+def test_out_that_is_read_only():
+    out = np.empty(5)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out is read-only"):
+        signal.convolve(np.ones(3), np.ones(3), out=out)
+
+
 @pytest.mark.parametrize("call, error", (
     (lambda: signal.correlate(np.ones((2, 3)), np.ones((2, 3)), normalise=True), UnsupportedError),
     (lambda: signal.correlate(np.ones((2, 3)), np.ones((2, 3)), lags=(0, 1)), ValueError),

@@ -100,5 +100,7 @@ def deliver(result, out):
         raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
     if out.dtype != result.dtype:
         raise TypeError(f"out has samples of {out.dtype}, the result of {result.dtype}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
     out[...] = result
     return out

@@ -9,7 +9,7 @@ import numpy as np
 from partita._errors import UnsupportedError
 from partita._partita import lib
 from partita._signal import axes as _axes
-from partita._signal import dtypes, general, native, sums
+from partita._signal import dtypes, general, native, sums, tensors
 from partita._signal.fallback import scipy_answers
 
 _one_shot, _CONVOLVE, _CORRELATE = native.one_shot, lib.partita_convolve, lib.partita_correlate
@@ -141,6 +141,9 @@ def convolve(in1, in2, mode="full", method="auto", *, axes=None, out=None, threa
         y = _one_shot(_CONVOLVE, in1, in2, mode)
         if y is not None:
             return y
+    if tensors.given(in1, in2, out):
+        return tensors.call(convolve, in1, in2, mode, method, axes=axes, out=out, threads=threads, device=device,
+                            engine=engine)
     x, h = np.asarray(in1), np.asarray(in2)
     if x.ndim == h.ndim == 0:
         return x * h
@@ -220,6 +223,9 @@ def correlate(in1, in2, mode="full", method="auto", *, axes=None, lags=None, nor
         y = _one_shot(_CORRELATE, in1, in2, mode)
         if y is not None:
             return y
+    if tensors.given(in1, in2, out):
+        return tensors.call(correlate, in1, in2, mode, method, axes=axes, lags=lags, normalise=normalise, out=out,
+                            threads=threads, device=device, engine=engine)
     x, h = np.asarray(in1), np.asarray(in2)
     if x.ndim == h.ndim == 0:
         return x * h.conj()
@@ -329,6 +335,8 @@ def _frequency(name, in1, in2, mode, axes):
         y = _one_shot(_CONVOLVE, in1, in2, mode)
         if y is not None:
             return y
+    if tensors.given(in1, in2):
+        return tensors.call(_frequency, name, in1, in2, mode, axes)
     x, h = np.asarray(in1), np.asarray(in2)
     if x.ndim == h.ndim == 0:
         return x * h
@@ -396,6 +404,14 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     return _frequency("fftconvolve", in1, in2, mode, axes)
 
 
+def _is_spoilt(y, in1, in2):
+    """Whether an infinite sample has spoilt results: beside each other as many as the shorter operand has samples."""
+    step = min(len(in1), len(in2)) if y.ndim == 1 else 1
+    seen, last = y[..., ::step].ravel(), y[..., -1].ravel()
+    with np.errstate(all="ignore"):
+        return not np.isfinite(seen.dot(seen) + last.dot(last)) and any(np.isinf(v).any() for v in (in1, in2))
+
+
 def oaconvolve(in1, in2, mode="full", axes=None):
     """
     Convolve two N-dimensional arrays; results are floating point.
@@ -413,6 +429,11 @@ def oaconvolve(in1, in2, mode="full", axes=None):
     ndarray
         Integers give results of float64.
 
+    Warns
+    -----
+    RuntimeWarning
+        If a sample is infinite.
+
     Examples
     --------
     >>> import numpy as np
@@ -421,7 +442,10 @@ def oaconvolve(in1, in2, mode="full", axes=None):
     array([[1., 2., 2., 2., 1.],
            [1., 2., 2., 2., 1.]])
     """
-    return _frequency("oaconvolve", in1, in2, mode, axes)
+    y = _frequency("oaconvolve", in1, in2, mode, axes)
+    if isinstance(y, np.ndarray) and y.size and _is_spoilt(y, in1, in2):
+        warnings.warn("in1 or in2 has an infinite sample: results that depend on it are not finite", RuntimeWarning, 2)
+    return y
 
 
 def choose_conv_method(in1, in2, mode="full", measure=False):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from partita._errors import UnsupportedError
-from partita._signal import dtypes, general, native, sums
+from partita._signal import dtypes, general, native, sums, tensors
 from partita._signal.fallback import scipy_answers
 
 try:
@@ -38,6 +38,7 @@ def _expanded(zi, shape, axis):
     return np.broadcast_to(zi, shape)
 
 
+@tensors.returned
 def lfilter(b, a, x, axis=-1, zi=None):
     """
     Filter signals along one axis.
@@ -172,6 +173,17 @@ def _resampled(h, x, up, down, axis, begin, n_out):
     return np.ascontiguousarray(np.moveaxis(y, -1, axis))
 
 
+def _spoil_flushed(y, taps, n, up, down):
+    """NaN in outputs behind the last of n samples where SciPy multiplies a tap that is not finite by a zero."""
+    bad = general.bad_taps(taps)
+    if bad is not None:
+        at = down * np.arange(-(-n * up // down), y.shape[-1])
+        met = at[:, None] - np.flatnonzero(bad)
+        zero = (met % up == 0) & ((met < 0) | (met >= n * up))
+        y[..., y.shape[-1] - len(at):][..., zero.any(axis=1)] = np.nan
+
+
+@tensors.returned
 def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
     """
     Insert zeros, filter, and keep every n-th output.
@@ -233,5 +245,9 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
         signals = np.moveaxis(signals, -1, axis)
     down = down if n_out > 1 else 1  # the library bounds strides
     if up == 1:
-        return _along(taps, signals, axis, (begin, n_out, down))
-    return _resampled(taps, signals, up, down, axis, begin, n_out)
+        y = _along(taps, signals, axis, (begin, n_out, down))
+    else:
+        y = _resampled(taps, signals, up, down, axis, begin, n_out)
+    if not begin:
+        _spoil_flushed(np.moveaxis(y, axis, -1), taps, x.shape[axis], up, down)
+    return y

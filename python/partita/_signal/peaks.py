@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from partita._signal import tensors
 from partita._signal.convolution import correlate, correlation_lags
 
 _REACH = 8  # samples on both sides that interpolation reads
@@ -18,6 +19,7 @@ class CorrelationPeaks(NamedTuple):
     phase: np.ndarray
 
 
+@tensors.returned
 def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, normalise=False, lags=None, threads=None,
                       device=None, engine=None):
     """

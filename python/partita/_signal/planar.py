@@ -3,7 +3,7 @@
 import numpy as np
 
 from partita._errors import UnsupportedError
-from partita._signal import axes, dtypes, sums
+from partita._signal import axes, dtypes, sums, tensors
 from partita._signal.fallback import scipy_answers
 from partita._signal.native import DEFAULTS
 
@@ -100,6 +100,7 @@ def _compute(x, h, correlates, mode, boundary, fill, dtype):
     return dtypes.floats(x, h, spans, "convolve", DEFAULTS, dtype)
 
 
+@tensors.returned
 def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     """
     Convolve two 2-dimensional arrays.
@@ -133,6 +134,7 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     return _images("convolve2d", in1, in2, mode, boundary, fillvalue)
 
 
+@tensors.returned
 def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     """
     Cross-correlate two 2-dimensional arrays.
