@@ -471,17 +471,19 @@ bool partition_search(const struct shape *shape, const struct partition_device *
     *ret = (struct partition_layout){0};
     for (size_t quantum = PARTITION_MIN_QUANTUM;
          quantum == PARTITION_MIN_QUANTUM || quantum <= max_quantum; quantum *= 2) {
-        struct search search = {.shape = shape,
-                                .device = device,
-                                .quantum = quantum,
-                                .whole = shape->whole_blocks && shape->block % quantum == 0};
-        if ((device->whole && !search.whole) || (estimate && choice.quantum != quantum)) continue;
-        // A hop beyond the filter's length covers it with one partition: no larger one is needed.
-        while (search.n_hops < MAX_HOPS && hop_at(&search, search.n_hops) <= MAX_HOP &&
-               (search.n_hops == 0 || hop_at(&search, search.n_hops - 1) < shape->axis[0].span))
-            search.n_hops++;
-        for (size_t begin = 0; begin < (device->first_is_quantum ? 1 : search.n_hops); begin++)
-            if (!estimate || choice.begin == begin) search_from(&search, begin, allowed, ret);
+        // Calls of whole blocks admit the layouts for any calls, too, where these happen to be
+        // cheaper.
+        for (int whole = shape->whole_blocks && shape->block % quantum == 0; whole >= 0; whole--) {
+            struct search search = {
+                .shape = shape, .device = device, .quantum = quantum, .whole = whole};
+            if ((device->whole && !whole) || (estimate && choice.quantum != quantum)) continue;
+            // A hop beyond the filter's length covers it with one partition.
+            while (search.n_hops < MAX_HOPS && hop_at(&search, search.n_hops) <= MAX_HOP &&
+                   (search.n_hops == 0 || hop_at(&search, search.n_hops - 1) < shape->axis[0].span))
+                search.n_hops++;
+            for (size_t begin = 0; begin < (device->first_is_quantum ? 1 : search.n_hops); begin++)
+                if (!estimate || choice.begin == begin) search_from(&search, begin, allowed, ret);
+        }
     }
     return ret->n_segments > 0;
 }
