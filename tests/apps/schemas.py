@@ -6,15 +6,22 @@ import pathlib
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schemas"
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
-KEYWORDS = {"$schema", "title", "description", "type", "properties", "required", "items", "enum", "const", "minimum", "oneOf"}
+KEYWORDS = {"$schema", "title", "description", "type", "properties", "required", "items", "enum", "const", "minimum", "oneOf", "$ref"}
 
 
 def is_of(value, name):
     return isinstance(value, TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
 
 
+def read(name):
+    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+
+
 def check(value, schema, at="$"):
     """Raises ValueError where the value differs from the schema."""
+    if "$ref" in schema:  # to a field of another file
+        file, name = schema["$ref"].split("#/properties/")
+        schema = read(file)["properties"][name]
     if set(schema) - KEYWORDS:
         raise ValueError(f"{at}: unknown keywords {set(schema) - KEYWORDS}")
     kinds = schema.get("type", [])
@@ -40,5 +47,5 @@ def check(value, schema, at="$"):
 def load(text):
     """The object in an output of the program, checked."""
     value = json.loads(text)
-    check(value, json.loads((FOLDER / (value["schema"].replace("/", "-") + ".json")).read_text(encoding="utf-8")))
+    check(value, read(value["schema"].replace("/", "-") + ".json"))
     return value
