@@ -149,7 +149,7 @@ def measure(case, kind, make, shape, quick):
     if kind == "infer-last":
         x, theirs = channels_last(x), theirs.to(memory_format=torch.channels_last)
     ours = copy.deepcopy(theirs)
-    partita.nn.replace_(ours, lambda layer: True)
+    partita.nn.replace_(ours, where=lambda layer: True)
     for threads in (1, 2):
         torch.set_num_threads(threads)
         models = {"partita": copy.deepcopy(ours), "torch": copy.deepcopy(theirs)}  # the calls below train them

@@ -29,7 +29,7 @@ def network(ours):
         torch.nn.Flatten(2), torch.nn.Conv1d(8, 4, 9), torch.nn.ReLU(), torch.nn.Flatten(),
         torch.nn.Linear(4 * 248, 1)).double()
     if ours:
-        assert len(partita.nn.replace_(model)) == 3
+        assert len(partita.nn.replace_(model, where=lambda layer: True)) == 3
     return model
 
 

@@ -20,7 +20,9 @@ ignore_missing_imports = True
 ALLOWED = """
 partita._dask.made_by._isa
 partita._signal.fallback.originals
+partita.nn._measure._path
 partita.nn._ops.RecordedConv
+partita.nn._replace._subclass
 """
 
 

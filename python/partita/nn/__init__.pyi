@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: MIT
+from collections.abc import Callable
+from typing import Any
+
+from torch.nn import Module
+
 from . import functional as functional
 from . import testing as testing
+from ._report import Report
 from .modules import Conv1d as Conv1d
 from .modules import Conv2d as Conv2d
 from .modules import Conv3d as Conv3d
@@ -8,10 +14,12 @@ from .modules import ConvTranspose1d as ConvTranspose1d
 from .modules import ConvTranspose2d as ConvTranspose2d
 from .modules import ConvTranspose3d as ConvTranspose3d
 from .modules import forget as forget
-from .modules import replace_ as replace_
-from .modules import restore_ as restore_
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
            "functional", "replace_", "restore_", "set_saved_memory", "testing"]
 
+def replace_(
+    model: Module, example_input: Any = None, *, train: bool | None = None, where: Callable[[Any], bool] | None = None
+) -> Report: ...
+def restore_(model: Module, where: Callable[[Any], bool] = ...) -> list[str]: ...
 def set_saved_memory(n_bytes: int) -> None: ...

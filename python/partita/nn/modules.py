@@ -6,22 +6,54 @@ import torch.nn.functional as F
 
 from . import _calls, _stream, functional
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
-           "replace_", "restore_"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget"]
 
 
-def _forward(layer, conv, input, weight, bias):
-    padding = layer.padding
-    if layer.padding_mode != "zeros":
-        input, padding = F.pad(input, layer._reversed_padding_repeated_twice, mode=layer.padding_mode), 0
-    return conv(input, weight, bias, layer.stride, padding, layer.dilation, layer.groups)
+class Replaced:
+    """What all layers have: a function of `partita.nn.functional` and of torch.nn.functional, and who computes it."""
+
+    _function: str
+    _choices = None  # Partita, or as a _choices.Choices says
+
+    def extra_repr(self):
+        choices = self._choices
+        slower = choices is not None and choices.decided and not any(choices.decided.values())
+        return super().extra_repr() + (", partita: torch is faster" if slower else ", partita")
 
 
-class Conv1d(torch.nn.Conv1d):
+class _Conv(Replaced):
+    def _conv_forward(self, input, weight, bias):
+        choices = self._choices
+        partita = choices is None or choices.is_partita(self, input, weight, bias, None)
+        return self._compute(functional if partita else F, input, weight, bias, None)
+
+    def _compute(self, library, input, weight, bias, output_size):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+        return getattr(library, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+
+class _ConvTranspose(Replaced):
+    def forward(self, input, output_size=None):
+        if self.padding_mode != "zeros":
+            raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
+        choices, weight, bias = self._choices, self.weight, self.bias
+        size = None if output_size is None else tuple(output_size)
+        partita = choices is None or choices.is_partita(self, input, weight, bias, size)
+        return self._compute(functional if partita else F, input, weight, bias, size)
+
+    def _compute(self, library, input, weight, bias, output_size):
+        output_padding = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size,
+                                              len(self.kernel_size), self.dilation)
+        return getattr(library, self._function)(input, weight, bias, self.stride, self.padding, output_padding,
+                                                self.groups, self.dilation)
+
+
+class Conv1d(_Conv, torch.nn.Conv1d):
     """torch.nn.Conv1d, computed by Partita."""
 
-    def _conv_forward(self, input, weight, bias):
-        return _forward(self, functional.conv1d, input, weight, bias)
+    _function = "conv1d"
 
     def stream(self, **options):
         """
@@ -48,94 +80,39 @@ class Conv1d(torch.nn.Conv1d):
         return _stream.stream(self, options)
 
 
-class Conv2d(torch.nn.Conv2d):
+class Conv2d(_Conv, torch.nn.Conv2d):
     """torch.nn.Conv2d, computed by Partita."""
 
-    def _conv_forward(self, input, weight, bias):
-        return _forward(self, functional.conv2d, input, weight, bias)
+    _function = "conv2d"
 
 
-class Conv3d(torch.nn.Conv3d):
+class Conv3d(_Conv, torch.nn.Conv3d):
     """torch.nn.Conv3d, computed by Partita."""
 
-    def _conv_forward(self, input, weight, bias):
-        return _forward(self, functional.conv3d, input, weight, bias)
+    _function = "conv3d"
 
 
-def _forward_transposed(layer, conv, input, output_size):
-    if layer.padding_mode != "zeros":
-        raise ValueError(f"Only `zeros` padding mode is supported for {type(layer).__name__}")
-    output_padding = layer._output_padding(input, output_size, layer.stride, layer.padding, layer.kernel_size,
-                                           len(layer.kernel_size), layer.dilation)
-    return conv(input, layer.weight, layer.bias, layer.stride, layer.padding, output_padding, layer.groups,
-                layer.dilation)
-
-
-class ConvTranspose1d(torch.nn.ConvTranspose1d):
+class ConvTranspose1d(_ConvTranspose, torch.nn.ConvTranspose1d):
     """torch.nn.ConvTranspose1d, computed by Partita."""
 
-    def forward(self, input, output_size=None):
-        return _forward_transposed(self, functional.conv_transpose1d, input, output_size)
+    _function = "conv_transpose1d"
 
 
-class ConvTranspose2d(torch.nn.ConvTranspose2d):
+class ConvTranspose2d(_ConvTranspose, torch.nn.ConvTranspose2d):
     """torch.nn.ConvTranspose2d, computed by Partita."""
 
-    def forward(self, input, output_size=None):
-        return _forward_transposed(self, functional.conv_transpose2d, input, output_size)
+    _function = "conv_transpose2d"
 
 
-class ConvTranspose3d(torch.nn.ConvTranspose3d):
+class ConvTranspose3d(_ConvTranspose, torch.nn.ConvTranspose3d):
     """torch.nn.ConvTranspose3d, computed by Partita."""
 
-    def forward(self, input, output_size=None):
-        return _forward_transposed(self, functional.conv_transpose3d, input, output_size)
+    _function = "conv_transpose3d"
 
 
-_OURS = {layer.__base__: layer for layer in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)}
+_OURS = {getattr(torch.nn, layer.__name__): layer
+         for layer in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)}
 _TORCHS = {ours: torchs for torchs, ours in _OURS.items()}
-
-
-def _is_large(layer):
-    return max(layer.kernel_size) >= 7
-
-
-def replace_(model, where=_is_large):
-    """
-    Lets Partita compute convolutions of a model, in place; `restore_` undoes it.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Its layers that are exactly torch.nn.Conv1d, 2d, 3d or ConvTranspose1d, 2d, 3d may be replaced; subclasses,
-        among them parametrized layers, stay. Parameters, hooks and state remain those of the layers.
-    where : callable, optional
-        Whether to replace a layer. Without it: those with seven or more taps along an axis.
-
-    Returns
-    -------
-    list of str
-        Names of the replaced layers; "" is the model itself.
-
-    Notes
-    -----
-    Without gradients a layer keeps its taps packed and compares them at each call. Of more than 65 536 taps it compares a
-    sample: after a few of these have been written through ``weight.data`` or NumPy, which PyTorch does not count as a new
-    version, call `forget`. Optimizers, ``load_state_dict`` and all other changes are seen.
-
-    Examples
-    --------
-    >>> import torch, partita.nn
-    >>> model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Conv2d(8, 8, 31, groups=8))
-    >>> partita.nn.replace_(model)
-    ['1']
-    """
-    return _exchange(model, _OURS, where)
-
-
-def restore_(model, where=lambda layer: True):
-    """Gives the layers that `replace_` has replaced back to PyTorch, in place. Returns their names."""
-    return _exchange(model, _TORCHS, where)
 
 
 def forget(model):
@@ -151,12 +128,3 @@ def forget(model):
         The layers, or the taps of a function of `partita.nn.functional`.
     """
     _calls.forget([model] if isinstance(model, torch.Tensor) else [*model.parameters(), *model.buffers()])
-
-
-def _exchange(model, classes, where):
-    names = []
-    for name, layer in model.named_modules():
-        if type(layer) in classes and where(layer):
-            layer.__class__ = classes[type(layer)]
-            names.append(name)
-    return names

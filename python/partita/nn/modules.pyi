@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 import partita
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
-           "replace_", "restore_"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget"]
 
 class Conv1d(torch.nn.Conv1d):
     def stream(self, **options: Any) -> partita.Stream: ...
@@ -25,5 +23,3 @@ class ConvTranspose3d(torch.nn.ConvTranspose3d):
     def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor: ...
 
 def forget(model: torch.nn.Module | torch.Tensor) -> None: ...
-def replace_(model: torch.nn.Module, where: Callable[[Any], bool] = ...) -> list[str]: ...
-def restore_(model: torch.nn.Module, where: Callable[[Any], bool] = ...) -> list[str]: ...
