@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-SciPy's functions for convolution, correlation and FIR filters, computed by Partita.
+SciPy's functions for convolution, correlation, FIR filters, resampling and short-time spectra, computed by Partita.
 
 Names, arguments, types of results, exceptions and warnings are those of scipy.signal, so that
 
@@ -8,8 +8,10 @@ Names, arguments, types of results, exceptions and warnings are those of scipy.s
 
 replaces the import of SciPy's function. `patched` does the same for programs that cannot be changed. Arrays are NumPy's,
 or anything that `numpy.asarray` takes. With a tensor of PyTorch among them the results are tensors, without gradients.
+Names that this module does not have, such as firwin, are those of scipy.signal.
 
-SciPy itself is needed only for what the package does not compute: filters with feedback, and results with more than 256
+SciPy itself is needed only for what the package does not compute: filters with feedback, which decimate has by default,
+designs of filters and windows, the transforms of hilbert, stft and istft, and results with more than 256
 terms in types that the library does not have (long double, objects, integers whose sums exceed 2^53) or of more than
 three axes.
 
@@ -21,6 +23,18 @@ from partita._signal.fallback import patched
 from partita._signal.filters import lfilter, upfirdn
 from partita._signal.peaks import correlation_peaks
 from partita._signal.planar import convolve2d, correlate2d
+from partita._signal.rebound import decimate, filtfilt, resample_poly, savgol_filter
+from partita._signal.spectra import hilbert, istft, stft
 
 __all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
-           "correlation_lags", "correlation_peaks", "fftconvolve", "lfilter", "oaconvolve", "patched", "upfirdn"]
+           "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert", "istft", "lfilter",
+           "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
+
+
+def __getattr__(name):
+    """Other names are scipy.signal's."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import scipy.signal
+
+    return getattr(scipy.signal, name)

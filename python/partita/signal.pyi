@@ -8,11 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from partita._signal.peaks import CorrelationPeaks as _CorrelationPeaks
 
 __all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
-           "correlation_lags", "correlation_peaks", "fftconvolve", "lfilter", "oaconvolve", "patched", "upfirdn"]
+           "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert", "istft", "lfilter",
+           "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
 
 _Mode: TypeAlias = Literal["full", "same", "valid"]
 _Method: TypeAlias = Literal["auto", "direct", "fft"]
 _Axes: TypeAlias = int | Sequence[int] | None
+_Window: TypeAlias = str | tuple[Any, ...] | ArrayLike
 _Boundary: TypeAlias = Literal["fill", "wrap", "symm"]
 
 def convolve(
@@ -86,4 +88,21 @@ def upfirdn(
     mode: str = "constant",
     cval: complex = 0,
 ) -> NDArray[Any]: ...
+def resample_poly(x: ArrayLike, up: int, down: int, axis: int = 0, window: _Window = ("kaiser", 5.0),
+                  padtype: str = "constant", cval: complex | None = None) -> NDArray[Any]: ...
+def decimate(x: ArrayLike, q: int, n: int | None = None, ftype: Any = "iir", axis: int = -1,
+             zero_phase: bool = True) -> NDArray[Any]: ...
+def filtfilt(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, padtype: str | None = "odd",
+             padlen: int | None = None, method: str = "pad", irlen: int | None = None) -> NDArray[Any]: ...
+def savgol_filter(x: ArrayLike, window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, axis: int = -1,
+                  mode: str = "interp", cval: float = 0.0) -> NDArray[Any]: ...
+def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> NDArray[Any]: ...
+def stft(x: ArrayLike, fs: float = 1.0, window: _Window = "hann_periodic", nperseg: int | None = 256,
+         noverlap: int | None = None, nfft: int | None = None, detrend: Any = False, return_onesided: bool = True,
+         boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
+         scaling: str = "spectrum") -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def istft(Zxx: ArrayLike, fs: float = 1.0, window: _Window = "hann_periodic", nperseg: int | None = None,
+          noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True, boundary: bool = True,
+          time_axis: int = -1, freq_axis: int = -2, scaling: str = "spectrum") -> tuple[NDArray[Any], NDArray[Any]]: ...
+def __getattr__(name: str) -> Any: ...
 def patched() -> contextlib.AbstractContextManager[None]: ...

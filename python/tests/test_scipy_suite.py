@@ -18,7 +18,7 @@ NUMPY_TESTS = pathlib.Path(np.__file__).parent / "_core" / "tests" / "test_numer
 CLASSES = ("TestConvolve", "TestConvolve2d", "TestFFTConvolve", "TestOAConvolve", "TestAllFreqConvolves",
            "test_convolve_longdtype_input", "TestLinearFilterFloat32", "TestLinearFilterComplex128", "TestCorrelateReal",
            "TestCorrelate", "test_correlation_lags", "test_correlation_lags_invalid_mode", "TestCorrelateComplex",
-           "TestCorrelate2d", "test_choose_conv_method", "TestDecimate")
+           "TestCorrelate2d", "test_choose_conv_method", "TestDecimate", "TestResample", "TestFiltFilt", "TestHilbert")
 slow = pytest.mark.skipif(not os.environ.get("PARTITA_SLOW"), reason="a long run: PARTITA_SLOW=1")
 
 
@@ -41,8 +41,10 @@ def check(status, counts, output, most_of):
 
 def test_scipy():
     check(*run("-m", "not slow", "--deselect", f"{SCIPY_TESTS}::TestOAConvolve::test_2d_axes",
-               *(f"{SCIPY_TESTS}::{name}" for name in CLASSES)),
-          ("convolve", "correlate", "fftconvolve", "oaconvolve", "convolve2d", "correlate2d", "lfilter", "choose_conv_method"))
+               *(f"{SCIPY_TESTS}::{name}" for name in CLASSES), SCIPY_TESTS.with_name("test_savitzky_golay.py"),
+               f"{SCIPY_TESTS.with_name('test_spectral.py')}::TestSTFT"),
+          ("convolve", "correlate", "fftconvolve", "oaconvolve", "convolve2d", "correlate2d", "lfilter", "choose_conv_method",
+           "resample_poly", "decimate", "filtfilt", "hilbert", "savgol_filter", "stft", "istft"))
 
 
 def test_numpy():

@@ -20,6 +20,7 @@ ignore_missing_imports = True
 ALLOWED = """
 partita._dask.made_by._isa
 partita._signal.fallback.originals
+partita._signal.rebound.rebound
 partita.nn._measure._path
 partita.nn._ops.RecordedConv
 partita.nn._replace._subclass

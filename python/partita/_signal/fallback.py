@@ -2,11 +2,12 @@
 """Calls that SciPy answers, and patched(), inside which SciPy's names call the package."""
 import contextlib
 import functools
+import sys
 
 from partita import _fork
 
 NAMES = ("convolve", "correlate", "fftconvolve", "oaconvolve", "convolve2d", "correlate2d", "lfilter", "upfirdn",
-         "choose_conv_method")
+         "choose_conv_method", "resample_poly", "decimate", "filtfilt", "savgol_filter", "hilbert", "stft", "istft")
 
 # Called with the function's name and the reason when SciPy is about to answer a call (testing/scipy_plugin.py).
 observers: list = []
@@ -39,7 +40,15 @@ def scipy_answers(name, reason, *args, error=NotImplementedError, **kwargs):
 
 _lock = _fork.lock()
 _depth = 0
-_replaced: dict = {}
+_replaced: list = []
+
+
+def holders(name):
+    """scipy.signal, and its modules in which callers within SciPy find the function `name`."""
+    import scipy.signal
+
+    within = [module for key, module in list(sys.modules.items()) if key.startswith("scipy.signal._")]
+    return [scipy.signal, *(module for module in within if vars(module).get(name) is originals()[name])]
 
 
 @contextlib.contextmanager
@@ -48,9 +57,10 @@ def patched():
     Lets scipy.signal's functions be this package's, for programs that cannot be changed.
 
     Inside the context ``scipy.signal.convolve`` and its siblings (convolve, correlate, fftconvolve, oaconvolve,
-    convolve2d, correlate2d, lfilter, upfirdn, choose_conv_method) are those of `partita.signal`, for all threads of the
-    process. Contexts may nest; leaving the outermost restores what was there. Names that a program has imported before
-    (``from scipy.signal import convolve``) and calls within SciPy itself are not affected.
+    convolve2d, correlate2d, lfilter, upfirdn, choose_conv_method, resample_poly, decimate, filtfilt, savgol_filter,
+    hilbert, stft, istft) are those of `partita.signal`, for all threads of the process, and functions of scipy.signal
+    that call them by their names in its modules do so, too. Contexts may nest; leaving the outermost restores what was
+    there. Names that a program has imported before (``from scipy.signal import convolve``) are not affected.
 
     Examples
     --------
@@ -62,15 +72,13 @@ def patched():
     """
     global _depth
     originals()
-    import scipy.signal
-
     from partita import signal
 
     with _lock:
         if _depth == 0:
-            for name in NAMES:
-                _replaced[name] = getattr(scipy.signal, name)
-                setattr(scipy.signal, name, getattr(signal, name))
+            _replaced.extend((module, name, getattr(module, name)) for name in NAMES for module in holders(name))
+            for module, name, _ in _replaced:
+                setattr(module, name, getattr(signal, name))
         _depth += 1
     try:
         yield
@@ -78,5 +86,6 @@ def patched():
         with _lock:
             _depth -= 1
             if _depth == 0:
-                for name, function in _replaced.items():
-                    setattr(scipy.signal, name, function)
+                for module, name, function in _replaced:
+                    setattr(module, name, function)
+                _replaced.clear()

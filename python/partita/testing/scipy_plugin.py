@@ -37,8 +37,10 @@ _WORKERS = {
     "scipy.fft": _TRANSFORMS,
     "scipy.ndimage": ("convolve", "correlate", "convolve1d", "correlate1d"),
     "scipy.signal._sigtools": ("_correlateND", "_convolve2d", "_linear_filter"),
+    "scipy.signal._savitzky_golay": ("convolve1d",),
     "scipy.signal._upfirdn": ("_apply",),
 }
+_TRANSFORMING = ("hilbert", "stft", "istft")  # by scipy.fft, which is no fallback of theirs
 _NUMPY_TESTS = "test_numeric.py"
 
 
@@ -53,7 +55,7 @@ class Counter:
     def met(self, reason):
         """A reason why the call in progress is a fallback; the first one counts."""
         reasons = getattr(self._now, "reasons", None)
-        if reasons is not None:
+        if reasons is not None and not (reason.startswith("scipy.fft.") and self._now.name in _TRANSFORMING):
             reasons.append(reason)
 
     def inside(self):
@@ -62,7 +64,7 @@ class Counter:
 
     def call(self, name, function, *args, **kwargs):
         """The result of a replaced function."""
-        self._now.reasons = reasons = []
+        self._now.name, self._now.reasons = name, (reasons := [])
         try:
             return function(*args, **kwargs)
         finally:
@@ -175,9 +177,8 @@ def _route_scipy(patches):
         call = routed(name, original, functools.partial(_package, name))
         if original in xp_capabilities_table:
             xp_capabilities_table[call] = xp_capabilities_table[original]
-        patches.set(scipy.signal, name, call)
-        if name == "upfirdn":  # resample_poly and decimate call it by this name
-            patches.set(scipy.signal._signaltools, name, call)
+        for module in fallback.holders(name) if name in fallback.NAMES else [scipy.signal]:
+            patches.set(module, name, call)
 
 
 def _package(name, *args, **kwargs):

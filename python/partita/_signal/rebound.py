@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""SciPy's functions that filter by other functions of SciPy, as copies that call this package's instead.
+
+Arguments, checks, paddings and windows remain SciPy's; only the filtering is exchanged. A copy whose SciPy does not have
+one of the names calls SciPy's own function and has the same results.
+"""
+import functools
+import inspect
+import types
+
+import numpy as np
+
+from partita._signal import filters, general, tensors
+from partita._signal.fallback import originals, scipy_answers
+
+# Names of scipy.ndimage and of scipy.signal, and what numpy.pad calls the same.
+_MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
+_PADDINGS = {"odd": {"mode": "reflect", "reflect_type": "odd"}, "even": {"mode": "reflect"}, "constant": {"mode": "edge"}}
+
+
+def _copy(function, names):
+    """The same code with other values for some of its global names."""
+    function = inspect.unwrap(function)
+    copy = types.FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__,
+                              function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+@functools.cache
+def rebound(name):
+    """SciPy's function `name`, built on the functions of this package."""
+    try:
+        function = originals()[name]
+    except ImportError:
+        raise ImportError(f"partita.signal.{name} needs SciPy, which is not installed") from None
+    names = {"upfirdn": filters.upfirdn, "lfilter": filters.lfilter, "resample_poly": resample_poly,
+             "convolve1d": _convolve1d}
+    gust = inspect.unwrap(function).__globals__.get("_filtfilt_gust")
+    if gust is not None:
+        names["_filtfilt_gust"] = _copy(gust, names)
+    return _copy(function, names)
+
+
+def _convolve1d(x, weights, axis, mode, cval=0.0):
+    """scipy.ndimage.convolve1d of real samples; the sums are in f64, as there."""
+    if x.size == 0:
+        return x.copy()
+    first, n = weights.size // 2, x.shape[axis]
+    axis = range(x.ndim)[axis]
+    padded = x.astype(np.float64, copy=False)
+    if mode != "constant" or cval != 0:
+        widths = [(0, 0)] * x.ndim
+        widths[axis] = (weights.size - 1 - first, first)
+        fill = {"constant_values": cval} if mode == "constant" else {}
+        padded, first = np.pad(padded, widths, _MODES[mode], **fill), weights.size - 1
+    taps = weights.reshape([-1 if a == axis else 1 for a in range(x.ndim)])
+    return general.convolve(padded, taps, {axis: (first, n, 1)}).astype(x.dtype, copy=False)
+
+
+@tensors.returned
+def resample_poly(x, up, down, axis=0, window=("kaiser", 5.0), padtype="constant", cval=None):
+    """
+    Resample signals by a rational factor with a polyphase filter.
+
+    Parameters, result and errors are those of `scipy.signal.resample_poly`, which designs the filter. `upfirdn` runs it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita import signal
+    >>> signal.resample_poly(np.ones(6), 2, 3, padtype="line").round(3)
+    array([1., 1., 1., 1.])
+    """
+    return rebound("resample_poly")(x, up, down, axis, window, padtype, cval)
+
+
+@tensors.returned
+def decimate(x, q, n=None, ftype="iir", axis=-1, zero_phase=True):
+    """
+    Filter signals with a low pass, and keep every q-th output.
+
+    Parameters, result and errors are those of `scipy.signal.decimate`. With ``ftype="fir"``, or a filter without
+    feedback, only outputs that are kept are computed. SciPy computes IIR filters, which are the default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita import signal
+    >>> signal.decimate(np.ones(400), 4, ftype="fir").shape
+    (100,)
+    """
+    if isinstance(ftype, str) and ftype == "iir" or np.size(getattr(ftype, "poles", ())):
+        return scipy_answers("decimate", filters.RECURSIVE, x, q, n, ftype, axis, zero_phase, error=ImportError)
+    return rebound("decimate")(x, q, n, ftype, axis, zero_phase)
+
+
+@tensors.returned
+def savgol_filter(x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode="interp", cval=0.0):
+    """
+    Fit polynomials to signals in a sliding window: their values, or their derivatives, in its middle.
+
+    Parameters, result and errors are those of `scipy.signal.savgol_filter`. Sums are computed in f64, also those of
+    samples in f32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita import signal
+    >>> signal.savgol_filter(np.arange(6.0)**2, 5, 2, deriv=1).round(6) + 0.0
+    array([ 0.,  2.,  4.,  6.,  8., 10.])
+    """
+    return rebound("savgol_filter")(x, window_length, polyorder, deriv, delta, axis, mode, cval)
+
+
+def _zero_phase(b, a, x, axis, padtype, edge):
+    """filtfilt with so much padding that both passes are one filter, the autocorrelation of b; None in other cases."""
+    dtype = np.result_type(b, a, x, np.float64 if np.result_type(b, a).kind in "bui" else b)
+    if (x.size == 0 or padtype not in _PADDINGS or dtype.char not in "fdFD" or b.ndim != 1 or not -x.ndim <= axis < x.ndim
+            or not 0 < b.size - 1 <= edge < x.shape[axis] or not a[0]):
+        return None
+    axis %= x.ndim
+    b = b.astype(np.result_type(b, np.float64)) / a[0]
+    taps = general.convolve(b, b[::-1], {0: (0, 2 * b.size - 1, 1)})
+    taps = taps.astype(dtype if b.dtype.kind == "c" else dtype.type(0).real.dtype)
+    if not np.isfinite(taps).all():
+        return None
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (edge, edge)
+    padded = np.pad(x, widths, **_PADDINGS[padtype]).astype(dtype, copy=False)
+    shape = [-1 if k == axis else 1 for k in range(x.ndim)]
+    return general.convolve(padded, taps.reshape(shape), {axis: (edge + b.size - 1, x.shape[axis], 1)})
+
+
+@tensors.returned
+def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None):
+    """
+    Filter signals forward and backward, which removes the delay and squares the magnitude of the filter.
+
+    Parameters, result and errors are those of `scipy.signal.filtfilt`. SciPy computes filters with feedback, whose `a` has
+    more than one number. Without feedback both passes are one convolution with the autocorrelation of the taps, if the
+    signal is extended by as much as the filter remembers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita import signal
+    >>> signal.filtfilt([0.5, 0.5], 1, np.arange(8.0))
+    array([0., 1., 2., 3., 4., 5., 6., 7.])
+    """
+    b, a, x = np.atleast_1d(np.asarray(b)), np.atleast_1d(np.asarray(a)), np.asarray(x)
+    if a.size > 1:
+        return scipy_answers("filtfilt", filters.RECURSIVE, b, a, x, axis, padtype, padlen, method, irlen,
+                             error=ImportError)
+    y = None
+    if isinstance(method, str) and method == "pad" and a.ndim == 1:
+        y = _zero_phase(b, a, x, axis, padtype, 3 * b.size if padlen is None else padlen)
+    return rebound("filtfilt")(b, a, x, axis, padtype, padlen, method, irlen) if y is None else y
