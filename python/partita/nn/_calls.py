@@ -16,7 +16,7 @@ import torch
 from partita import _arrays, _fork, _options, _store
 from partita._errors import check
 from partita._partita import ffi, lib
-from partita._plan import Plan
+from partita._plan import Plan, make_filter
 from partita._problem import Problem
 
 from . import _geometry
@@ -121,7 +121,7 @@ class Layer:
         """A filter of these taps, in the memory of an old one if there is one."""
         w, b = self.prepare_taps(w), self.prepare_taps(b)
         if old is None:
-            return self.plan.filter(w, b)
+            return make_filter(self.plan, w, b)  # without a copy of the taps
         call = self.call()
         check(lib.partita_filter_update(old._c, address(w), ffi.NULL if b is None else address(b), call))
         return old
