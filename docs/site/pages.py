@@ -37,7 +37,7 @@ PYTHON = "# Python reference\n\n" + "\n".join(f"""## `{module}`
 ```{{eval-rst}}
 .. automodule:: {module}
 ```
-""" for module in ("partita", "partita.signal", "partita.dask", "partita.nn", "partita.nn.functional", "partita.nn.testing"))
+""" for module in ("partita", "partita.signal", "partita.ndimage", "partita.dask", "partita.nn", "partita.nn.functional", "partita.nn.testing"))
 
 
 def toctree(pages, *options):

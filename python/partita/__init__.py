@@ -18,8 +18,10 @@ explain
     says which algorithm is chosen and why.
 signal
     functions with the names and arguments of scipy.signal: convolve, correlate, lfilter, ... Most are here, too.
+ndimage
+    filters of images with the names and arguments of scipy.ndimage: correlate, gaussian_filter, sobel, ...
 dask
-    the same functions for arrays of dask: chunk by chunk, on one machine or many.
+    the functions of `signal` for arrays of dask: chunk by chunk, on one machine or many.
 nn
     layers of PyTorch.
 devices, set_threads, Wisdom
@@ -72,7 +74,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in ("dask", "nn", "signal"):
+    if name in ("dask", "ndimage", "nn", "signal"):
         return importlib.import_module(f"partita.{name}")
     if name in _SIGNAL:
         return getattr(importlib.import_module("partita.signal"), name)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import dask as dask
+from . import ndimage as ndimage
 from . import nn as nn
 from . import signal as signal
 from .signal import convolve as convolve
@@ -291,7 +292,6 @@ class Saved:
 
 class Filter:
     plan: Plan | None
-    recipe: tuple[Any, ...] | None
     def __init__(self, plan: Plan | None, pointer: Any, needed: Any) -> None: ...
     def of(self, plan: Plan) -> Any: ...
     def update(self, taps: _Samples, bias: _Samples | None = None, *, workspace: NDArray[Any] | None = None) -> None: ...
@@ -404,22 +404,21 @@ class Bank:
     n_taps: int
     def __init__(
         self,
-        taps: _Samples | int | None = None,
-        n_taps: int | None = None,
+        slots: int,
+        n_taps: int,
         *,
-        slots: int | None = None,
-        in_channels: int | None = None,
+        in_channels: int = 1,
         out_channels: int | None = None,
         block: int = 64,
         latency: int = 0,
-        dtype: _Type = None,
+        dtype: _Type = "f32",
         taps_dtype: _Type = None,
         sample_rate: float | None = None,
         device: str = "cpu",
         error_budget: float | None = None,
     ) -> None: ...
     def filter(self, taps: _Samples) -> Filter: ...
-    def open(self, filter: Filter | None = None) -> int: ...
+    def open(self, filter: Filter) -> int: ...
     def close(self, slot: int) -> None: ...
     def swap(self, slot: int, filter: Filter, fade: int = 0) -> None: ...
     def state(self, slot: int) -> Literal["free", "open", "swapping", "closing"]: ...

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 scipy = pytest.importorskip("scipy")
+from partita._ndimage import scipy_copy  # noqa: E402
+
 SCIPY_TESTS = pathlib.Path(scipy.__file__).parent / "signal" / "tests" / "test_signaltools.py"
 NUMPY_TESTS = pathlib.Path(np.__file__).parent / "_core" / "tests" / "test_numeric.py"
 CLASSES = ("TestConvolve", "TestConvolve2d", "TestFFTConvolve", "TestOAConvolve", "TestAllFreqConvolves",
@@ -53,6 +55,12 @@ def test_numpy():
 
 def test_upfirdn():
     check(*run(SCIPY_TESTS.with_name("test_upfirdn.py")), ("upfirdn",))
+
+
+def test_ndimage():
+    tests = pathlib.Path(scipy.__file__).parent / "ndimage" / "tests"
+    check(*run(tests / "test_filters.py", tests / "test_datatypes.py", "-k", "not Vectorized and not rank and not median"),
+          [f"ndimage.{name}" for name in scipy_copy.NAMES])
 
 
 @slow

@@ -16,7 +16,6 @@
 #include "cpu/conv/passes.h"
 #include "cpu/conv/products.h"
 #include "geometry/samples.h"
-#include "geometry/upsampling.h"
 #include "kernels/kernels.h"
 #include "resample.h"
 #include "stream/stream.h"
@@ -77,10 +76,8 @@ static void estimate_filter(const struct request *request, struct estimate *ret)
     const size_t frames = size_min(shape->block, DIRECT.stream_chunk); // of a call
     const double calls =
         shape->stream ? sums / (double)frames : sums * outputs / (double)DIRECT.tile;
-    struct ledger ledger = {.work = {.fma = outputs * products, .copy = moved, .call = calls}};
-    const double taken =
-        shape->up.branches && !shape->stream ? (double)upsampling_bytes(shape) : 0; // read again
-    work_move(&ledger.work, request->model, taken / (double)shape->scalar_bytes, taken);
+    const struct ledger ledger = {
+        .work = {.fma = outputs * products, .copy = moved, .call = calls}};
     ret->applicable = true;
     ret->variant = DIRECT_FILTER;
     ret->flops = 2 * outputs * products;

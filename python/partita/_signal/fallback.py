@@ -54,13 +54,14 @@ def holders(name):
 @contextlib.contextmanager
 def patched():
     """
-    Lets scipy.signal's functions be this package's, for programs that cannot be changed.
+    Lets the functions of scipy.signal and scipy.ndimage be this package's, for programs that cannot be changed.
 
     Inside the context ``scipy.signal.convolve`` and its siblings (convolve, correlate, fftconvolve, oaconvolve,
     convolve2d, correlate2d, lfilter, upfirdn, choose_conv_method, resample_poly, decimate, filtfilt, savgol_filter,
     hilbert, stft, istft) are those of `partita.signal`, for all threads of the process, and functions of scipy.signal
-    that call them by their names in its modules do so, too. Contexts may nest; leaving the outermost restores what was
-    there. Names that a program has imported before (``from scipy.signal import convolve``) are not affected.
+    that call them by their names in its modules do so, too. The filters of scipy.ndimage that `partita.ndimage` has are
+    replaced likewise. Contexts may nest; leaving the outermost restores what was there. Names that a program has imported
+    before (``from scipy.signal import convolve``) are not affected.
 
     Examples
     --------
@@ -72,13 +73,17 @@ def patched():
     """
     global _depth
     originals()
-    from partita import signal
+    import scipy.ndimage
+
+    from partita import ndimage, signal
+    from partita._ndimage import scipy_copy
 
     with _lock:
         if _depth == 0:
             _replaced.extend((module, name, getattr(module, name)) for name in NAMES for module in holders(name))
+            _replaced.extend((scipy.ndimage, name, getattr(scipy.ndimage, name)) for name in scipy_copy.NAMES)
             for module, name, _ in _replaced:
-                setattr(module, name, getattr(signal, name))
+                setattr(module, name, getattr(ndimage if module is scipy.ndimage else signal, name))
         _depth += 1
     try:
         yield

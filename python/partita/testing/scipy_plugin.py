@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """
-A plugin of pytest that runs SciPy's own tests, unchanged, with partita.signal in the place of SciPy's functions:
+A plugin of pytest that runs SciPy's own tests, unchanged, with this package in the place of SciPy's functions for signals
+and images:
 
     python -m pytest -p partita.testing.scipy_plugin SITE-PACKAGES/scipy/signal/tests/test_signaltools.py
 
@@ -18,13 +19,15 @@ import collections
 import functools
 import importlib
 import json
+import math
 import pathlib
 import threading
 
 import numpy as np
 import pytest
 
-from partita import _fork, signal
+from partita import _fork, ndimage, signal
+from partita._ndimage import scipy_copy
 from partita._signal import fallback, filters
 
 SHARE = 0.95
@@ -35,7 +38,7 @@ _WORKERS = {
     "numpy": ("convolve", "correlate"),
     "numpy.fft": _TRANSFORMS,
     "scipy.fft": _TRANSFORMS,
-    "scipy.ndimage": ("convolve", "correlate", "convolve1d", "correlate1d"),
+    "scipy.ndimage._nd_image": ("correlate", "correlate1d", "uniform_filter1d"),
     "scipy.signal._sigtools": ("_correlateND", "_convolve2d", "_linear_filter"),
     "scipy.signal._savitzky_golay": ("convolve1d",),
     "scipy.signal._upfirdn": ("_apply",),
@@ -168,21 +171,26 @@ class Patches:
 
 
 def _route_scipy(patches):
+    import scipy.ndimage
     import scipy.signal
     from scipy._lib._array_api import xp_capabilities_table
 
-    for name in NAMES:
-        original = getattr(scipy.signal, name)
+    def route(name, counted, module, package, holders):
+        original = getattr(module, name)
         # The package's function is looked up in each call.
-        call = routed(name, original, functools.partial(_package, name))
+        call = routed(counted, original, lambda *args, **kwargs: getattr(package, name)(*args, **kwargs))
         if original in xp_capabilities_table:
             xp_capabilities_table[call] = xp_capabilities_table[original]
-        for module in fallback.holders(name) if name in fallback.NAMES else [scipy.signal]:
-            patches.set(module, name, call)
+        for holder in holders:
+            patches.set(holder, name, call)
 
-
-def _package(name, *args, **kwargs):
-    return getattr(signal, name)(*args, **kwargs)
+    for name in NAMES:
+        route(name, name, scipy.signal, signal, fallback.holders(name) if name in fallback.NAMES else [scipy.signal])
+    for name in scipy_copy.NAMES:
+        route(name, f"ndimage.{name}", scipy.ndimage, ndimage, [scipy.ndimage])
+    # Tests are small: without these limits SciPy would answer nearly all of them.
+    for name, limit in (("SMALL", 0), ("SMALL_INTEGERS", 0), ("LONGEST_MEAN", math.inf), ("LONGEST_MEAN_INTEGERS", math.inf)):
+        patches.set(scipy_copy, name, limit)
 
 
 def _watch_workers(patches):
@@ -248,7 +256,7 @@ def pytest_sessionfinish(session):
 def pytest_terminal_summary(terminalreporter):
     numbers = counts()
     native, other = (sum(numbers[kind].values()) for kind in ("native", "fallback"))
-    terminalreporter.section("partita.signal")
+    terminalreporter.section("partita")
     for name, n in numbers["native"].items():
         terminalreporter.line(f"native    {n:6} {name}")
     for (name, reason), n in numbers["fallback"].items():

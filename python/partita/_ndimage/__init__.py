@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""How partita.ndimage computes SciPy's functions."""

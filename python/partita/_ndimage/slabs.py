@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""Filters of arrays in slabs along their first axis.
+
+A slab of all passes fits into a cache, so that a filter of several passes reads and writes the array once. Samples are
+extended as the boundary asks, and the library computes the results that need no more of them, in f64: along the last
+filtered axis as channels if enough numbers follow it in memory, else with the taps dilated by them. Each result is a sum
+of its own, as in SciPy: transforms would spread rounding errors to samples that are far away.
+"""
+import math
+import threading
+import typing
+
+import numpy as np
+
+from partita import _store
+from partita._errors import failure
+from partita._options import get_threads
+from partita._partita import ffi, lib
+from partita._plan import Plan
+from partita._problem import Problem
+
+NEAREST, WRAP, REFLECT, MIRROR, CONSTANT = range(5)
+SLAB = 2**16  # samples
+# Of the numbers that follow each other behind the last filtered axis: the fewest that become channels, and preferred
+# numbers of channels. Packing the taps of more channels takes longer than filtering a slab.
+_FEWEST, _CHANNELS = 16, (96, 32, 64, 48, 40, 24, 16, *range(63, 16, -1))
+_UNIT = 2.0**-53
+_plans = _store.Store(64)
+
+
+class Pass(typing.NamedTuple):
+    """A correlation: weights of f64 with as many axes as the array, and samples before each result that it reads."""
+
+    weights: np.ndarray
+    before: tuple
+    mode: int
+    cval: float
+    exact: typing.Any  # (extended samples, weights) -> results in SciPy's order of additions
+    divisor: int = 1
+    skips: bool = False  # zero weights hide samples that are not finite
+
+    def after(self, axis):
+        return self.weights.shape[axis] - 1 - self.before[axis]
+
+    def inner(self):
+        """The same for an item of the first axis, along which it does not filter."""
+        return self._replace(weights=self.weights[0], before=self.before[1:])
+
+
+def _sources(first, last, n, mode):
+    """The samples of an axis that positions stand for, and which positions are outside the array."""
+    at = np.arange(first, last)
+    outside = (at < 0) | (at >= n)
+    if mode == WRAP:
+        return at % n, outside
+    if mode == REFLECT:
+        at %= 2 * n
+        return np.where(at < n, at, 2 * n - 1 - at), outside
+    if mode == MIRROR:
+        period = max(2 * n - 2, 1)
+        at %= period
+        return np.where(at < n, at, period - at), outside
+    return at.clip(0, n - 1), outside
+
+
+def _extend(v, step, axis, extended):
+    """The array `extended` = v with the samples around it along one axis."""
+    p, n = step, v.shape[axis]
+    before, after = p.before[axis], p.after(axis)
+
+    def part(first, last):
+        return (slice(None),) * axis + (slice(first, last),)
+
+    extended[part(before, before + n)] = v
+    for first, last in ((-before, 0), (n, n + after)):
+        if first < last:
+            at = p.cval if p.mode == CONSTANT else v.take(_sources(first, last, n, p.mode)[0], axis)
+            extended[part(before + first, before + last)] = at
+    return extended
+
+
+def _plan(shape, kernel):
+    """The plan of a correlation of f64, its number of channels, for the axes and taps that are not dilated."""
+    filtered = [a for a, k in enumerate(kernel) if k > 1] or [len(shape) - 1]
+    begin, end = filtered[0], filtered[-1] + 1
+    batch, inner = math.prod(shape[:begin]), math.prod(shape[end:])
+    size, taps = shape[begin:end], kernel[begin:end]
+    fields = {"batch": batch, "signal": "f64", "op": "correlate"}
+    if inner >= _FEWEST:
+        channels = inner if len(size) > 2 or inner <= 128 else next((c for c in _CHANNELS if inner % c == 0), inner)
+        if channels < inner:
+            size, taps = (*size, inner // channels), (*taps, 1)
+        fields |= {"channels_last": True, "in_channels": channels, "out_channels": channels, "groups": channels}
+    else:
+        channels = 1
+        fields["dilation"] = (1,) * (len(size) - 1) + (inner,)
+        size = (*size[:-1], size[-1] * inner)
+    threads = get_threads()
+
+    def make():
+        return Plan(Problem(kernel=taps, size=size, **fields), engine="cpu/depthwise" if channels > 1 else "cpu/direct",
+                    threads=threads, directions=("forward",))
+
+    return _plans.get((size, taps, batch, channels, fields.get("dilation"), threads), make), channels
+
+
+class _Scratch(threading.local):
+    """Memory of a thread: two arrays, of which a pass reads one and writes the other."""
+
+    def __init__(self):
+        self._kept = [np.empty(0), np.empty(0)]
+
+    def array(self, number, shape):
+        size = math.prod(shape)
+        if size > 4 * SLAB:
+            return np.empty(shape)
+        if self._kept[number].size < size:
+            self._kept[number] = np.empty(size)
+        return self._kept[number][:size].reshape(shape)
+
+
+_scratch = _Scratch()
+
+
+class _Step:
+    """A pass over slabs of one shape, with its memory. `source`: f64 that may hold its samples."""
+
+    def __init__(self, p, source, number, dtype):
+        self.p, self.source, self.dtype, shape = p, source, dtype, source.shape
+        self.inner = [a for a in range(1, len(shape)) if p.weights.shape[a] > 1]
+        self.extended = []
+        for a in self.inner:
+            shape = shape[:a] + (shape[a] + p.weights.shape[a] - 1,) + shape[a + 1:]
+            self.extended.append(_scratch.array(number, shape))
+            number = 1 - number
+        self.plan, channels = _plan(shape, p.weights.shape)
+        self.taps = np.tile(p.weights.reshape(-1), channels)
+        self.call = ffi.new("struct partita_call *", {"taps": ffi.from_buffer(self.taps)})
+        self.y = _scratch.array(number, tuple(n - k + 1 for n, k in zip(shape, p.weights.shape)))
+        self.number = 1 - number
+        self.sum = float(np.abs(p.weights).sum())
+        self.whole = bool((p.weights == np.rint(p.weights)).all())
+
+    def run(self, v, whole, out=None):
+        p, y = self.p, self.y if out is None else out
+        for axis, extended in zip(self.inner, self.extended):
+            v = _extend(v, p, axis, extended)
+        status = lib.partita_forward(self.plan._c, ffi.NULL, ffi.from_buffer(y), ffi.from_buffer(v), self.call)
+        if status:
+            raise failure(status, self.plan.engine)
+        if p.divisor != 1:
+            y /= p.divisor
+        if p.skips and not math.isfinite(y.sum()):
+            y[...] = p.exact(v, p.weights)
+        return y if self.dtype is None else self.truncated(v, y, whole)
+
+    def truncated(self, v, y, whole):
+        """Results as integers; where rounding errors might decide which, they are SciPy's."""
+        bound = self.sum * max(float(v.max()), -float(v.min()))
+        if whole and self.whole and bound < 2**53:
+            return stored(y, self.dtype)
+        error = 2 * self.p.weights.size * _UNIT * bound
+        y -= error
+        least = stored(y, self.dtype)
+        y += 2 * error
+        largest = stored(y, self.dtype)
+        return least if (least == largest).all() else stored(self.p.exact(v, self.p.weights), self.dtype)
+
+
+def stored(y, dtype):
+    """f64 in another type: integers are truncated, and wrap if they are out of range."""
+    if dtype.kind != "u":
+        return y.astype(dtype)
+    if dtype.itemsize < 8:
+        return y.astype(np.int64 if dtype.itemsize == 4 else np.int32).astype(dtype)
+    return np.where(y < 0, np.negative((-y).astype(dtype)), y.astype(dtype))
+
+
+def run(x, passes, out):
+    """out = x after all passes, of which at most one filters along the first axis; x has samples."""
+    if np.may_share_memory(x, out):
+        x = x.copy()
+    with np.errstate(all="ignore"):
+        _run(x, passes, out)
+
+
+def _run(x, passes, out):
+    n, row = len(x), x[0].size
+    first_axis = [p for p in passes if p.weights.shape[0] > 1]
+    if not first_axis and x.ndim > 1 and row >= SLAB:
+        for one, result in zip(x, out):
+            _run(one, [p.inner() for p in passes], result)
+        return
+    before, after, mode = (first_axis[0].before[0], first_axis[0].after(0), first_axis[0].mode) if first_axis else (0, 0, 0)
+    rows = min(n, max(SLAB // row, 2 * (before + after), 1))
+    integers = out.dtype if out.dtype.kind in "iu" else None
+    direct = out.dtype == np.float64 and out.dtype.isnative and out.flags.c_contiguous and out.flags.aligned
+    steps = {}
+    for first in range(0, n, rows):
+        last = min(n, first + rows)
+        outside = None
+        if first >= before and last + after <= n:
+            v = x[first - before:last + after]
+        else:
+            at, outside = _sources(first - before, last + after, n, mode)
+            v = x[at]
+        if len(v) not in steps:
+            steps[len(v)] = list(_steps(passes, v.shape, integers))
+        chain, whole = steps[len(v)], x.dtype.kind in "biu"
+        for step in chain:
+            if v.dtype != np.float64 or not v.flags.c_contiguous or not v.dtype.isnative or not v.flags.aligned:
+                np.copyto(step.source, v, casting="unsafe")
+                v = step.source
+            if outside is not None and step.p is first_axis[0] and mode == CONSTANT:
+                v[outside] = step.p.cval
+            v = step.run(v, whole and step.p.cval.is_integer(),
+                         out[first:last] if direct and step is chain[-1] else None)
+            whole = integers is not None
+        if not direct:
+            out[first:last] = v
+
+
+def _steps(passes, shape, dtype):
+    source, number = _scratch.array(0, shape), 1
+    for p in passes:
+        step = _Step(p, source, number, dtype)
+        yield step
+        source, number = step.y, step.number
