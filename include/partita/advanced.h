@@ -97,6 +97,13 @@ PARTITA_API enum partita_status partita_spectrum_correlate(void *y,
 // Backward weight with NULL for x takes the x of the step; gy may change. Within a step the arrays
 // must not change. Backward data adds overlapping tiles, those of a channel in order.
 //
+// Other layers that read the same x can borrow its transforms: after forward of the object's plan
+// has left them, forward and backward weight of another plan take the object, if the directions of
+// both plans share transforms, on equal tiles of equal arrays x. Such a call reads the transforms
+// of x and leaves none; with other tiles or another x it is refused. Plans whose problems differ in
+// output channels, activation or order of taps alone often have equal tiles. problem.boundary must
+// be zero.
+//
 // Without options.saved_limit, forward leaves the transforms of x and backward weight takes them;
 // backward data takes no object. Forward has the same bits as without the object. The sums of
 // backward weight are the same; unless it would use the tiles of forward anyway, their order

@@ -270,7 +270,8 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 //          filters of which any tap is infinite or NaN. With PARTITA_RELU a sum that overflows to
 //          minus infinity in a transform gives 0.
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, arrays that overlap, or a filter
-//          or saved transforms of another plan; PARTITA_ERR_STATE if the plan is for a stream;
+//          of another plan, or saved transforms of another plan with other tiles of x;
+//          PARTITA_ERR_STATE if the plan is for a stream, or borrows transforms that are not there;
 //          PARTITA_ERR_UNSUPPORTED if options.directions omitted forward; PARTITA_ERR_NOMEM only
 //          without a workspace, with call.taps, for copies of x and y where a sample is not finite
 //          or a transform overflows, or on a device, where copies of arrays take memory;

@@ -17,8 +17,11 @@ const struct partita_plan *bounded_direction(const struct partita_plan *plan,
 // A call of the caller's plan, after the arguments that cannot be NULL have been checked.
 struct run {
     const struct partita_plan *plan; // the caller's
+    bool data;                       // whether it is backward data
     struct bounded_call inner;       // its plan is that of the direction; NULL: not planned
     struct partita_call call;
+    bool borrows; // transforms of x of another plan, with a slot of its own
+    struct saved_slot borrowed;
 };
 
 // The arrays of a public call, by what they hold.
@@ -72,15 +75,6 @@ static enum partita_status check_arrays(struct run *run, const struct arrays *ar
     return arrays_check(plan->log, arrays->function, list) ? PARTITA_OK : PARTITA_ERR_ARG;
 }
 
-static bool call_read(const struct partita_plan *plan, const struct partita_call *call,
-                      size_t call_bytes, struct partita_call *ret)
-{
-    static const bool unset[sizeof ret->reserved];
-    if (!sized_read(ret, sizeof *ret, call, call_bytes, &plan->log, "call")) return false;
-    return !memcmp(ret->reserved, unset, sizeof unset) ||
-           log_line(&plan->log, "call.reserved: must be false");
-}
-
 // The rule of forward and backward data: a filter of the plan, or taps.
 static bool filter_is_valid(const struct partita_plan *plan, const struct partita_filter *filter,
                             const struct partita_call *call)
@@ -92,10 +86,31 @@ static bool filter_is_valid(const struct partita_plan *plan, const struct partit
     return false;
 }
 
-static bool saved_is_valid(const struct partita_plan *plan, const struct partita_saved *saved)
+// Whether plans that share transforms have the same ones of x: on equal tiles in equal batches.
+static bool same_inputs(const struct partita_plan *plan, const struct partita_plan *other)
 {
-    if (!saved || saved->plan == plan) return true;
-    return log_line(&plan->log, "call.saved: of another plan");
+    const struct shape *a = &plan->shape, *b = &other->shape;
+    return plan->shares && other->shares && plan->engine == other->engine &&
+           a->signal == b->signal && a->batch == b->batch && a->in_channels == b->in_channels &&
+           a->groups == b->groups && a->rank == b->rank && a->channels_last == b->channels_last &&
+           !a->ghosts.boundary && !b->ghosts.boundary &&
+           !memcmp(a->axis, b->axis, sizeof a->axis) &&
+           !memcmp(plan->choice.decision, other->choice.decision, DECISION_BYTES);
+}
+
+static enum partita_status call_read(struct run *run, const struct partita_call *call,
+                                     size_t call_bytes)
+{
+    static const bool unset[sizeof call->reserved];
+    const struct partita_plan *plan = run->plan;
+    if (!sized_read(&run->call, sizeof run->call, call, call_bytes, &plan->log, "call"))
+        return PARTITA_ERR_UNSUPPORTED;
+    if (memcmp(run->call.reserved, unset, sizeof unset))
+        return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "call.reserved: must be false");
+    run->borrows = run->call.saved && run->call.saved->plan != plan;
+    if (run->borrows && (run->data || !same_inputs(plan, run->call.saved->plan)))
+        return log_error(&plan->log, PARTITA_ERR_ARG, "call.saved: of another plan");
+    return PARTITA_OK;
 }
 
 // Gives a call the slot of an array. The transforms in it are read if they are of this array and
@@ -112,10 +127,37 @@ static void saved_enter(struct run *run, int slot, const void *array)
     *saved = (struct saved_slot){.data = saved->data, .array = array, .peak = UINT64_MAX};
 }
 
-// After a call its slots are as valid as its result.
-static enum partita_status run_call(struct run *run)
+// Gives a call the slot of x, which may be NULL in backward weight: that means the x of the step.
+static enum partita_status saved_enter_x(struct run *run, bool forward)
 {
-    const enum partita_status status = bounded_run(&run->inner);
+    const struct partita_plan *plan = run->plan;
+    struct saved_slot *slot = &run->call.saved->slot[SAVED_X];
+    const void **x = &run->inner.operands.from[0];
+    const bool renews = !run->borrows && (forward || slot->calls & PARTITA_BACKWARD_WEIGHT);
+    if (!slot->ready && (run->borrows || (!forward && (!*x || !plan->shares))))
+        return log_error(&plan->log, PARTITA_ERR_STATE,
+                         "call.saved: no call has filled it with transforms of x");
+    if (*x && slot->ready && slot->array != *x && !renews)
+        return log_error(&plan->log, PARTITA_ERR_ARG, "x: not the array of call.saved");
+    run->borrowed = *slot;
+    run->inner.operands.saved[SAVED_X] = run->borrows ? &run->borrowed : slot;
+    if (!forward && !plan->shares) *x = NULL;
+    if (*x && !run->borrows) saved_enter(run, SAVED_X, *x);
+    return PARTITA_OK;
+}
+
+// Runs a call whose arguments are valid but for its arrays. Afterwards its slots are as valid as
+// its result.
+static enum partita_status run_call(struct run *run, const struct arrays *arrays)
+{
+    const struct partita_plan *plan = run->plan;
+    const bool forward = run->inner.plan == plan, saves = run->call.saved;
+    enum partita_status status = check_arrays(run, arrays);
+    if (status == PARTITA_OK && saves && !run->data) status = saved_enter_x(run, forward);
+    if (status != PARTITA_OK) return status;
+    if (saves && !forward && plan->shares && !run->borrows)
+        saved_enter(run, SAVED_GY, run->inner.operands.from[!run->data]);
+    status = bounded_run(&run->inner);
     for (int i = 0; i < SAVED_SLOTS; i++) {
         struct saved_slot *slot = run->inner.operands.saved[i];
         if (!slot) continue;
@@ -126,26 +168,26 @@ static enum partita_status run_call(struct run *run)
 }
 
 // Forward or backward data, by a filter or taps.
-static enum partita_status run_filtered(struct run *run, const struct arrays *arrays,
-                                        const struct partita_filter *filter,
+static enum partita_status run_filtered(struct run *run, const struct partita_filter *filter,
                                         const struct partita_call *call, size_t call_bytes)
 {
+    static const struct arrays arrays[] = {
+        {"partita_forward", {"y", Y}, {{"x", X}, {"call.taps", TAPS}}},
+        {"partita_backward_data", {"gx", X}, {{"gy", Y}, {"call.taps", TAPS}}}};
     const struct partita_plan *plan = run->plan;
-    const bool data = arrays->to.contents == X;
-    if (!call_read(plan, call, call_bytes, &run->call)) return PARTITA_ERR_UNSUPPORTED;
-    const struct partita_saved *saved = run->call.saved;
-    if (!filter_is_valid(plan, filter, &run->call) || !saved_is_valid(plan, saved))
-        return PARTITA_ERR_ARG;
+    const bool data = run->data;
+    run->inner.plan = bounded_direction(plan, data ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD);
+    run->inner.filter = filter && data && !plan->shares ? filter->backward_data : filter;
+    const enum partita_status status = call_read(run, call, call_bytes);
+    if (status != PARTITA_OK) return status;
+    if (!filter_is_valid(plan, filter, &run->call)) return PARTITA_ERR_ARG;
     if (!data && run->call.accumulate && plan->shape.relu)
         return log_error(&plan->log, PARTITA_ERR_ARG,
                          "call.accumulate: the problem has an activation");
-    if (data && saved && !plan->shares)
+    if (data && run->call.saved && !plan->shares)
         return log_error(&plan->log, PARTITA_ERR_ARG,
                          "call.saved: the directions of the plan share no transforms");
-    const enum partita_status status = check_arrays(run, arrays);
-    if (status != PARTITA_OK) return status;
-    if (saved) saved_enter(run, data ? SAVED_GY : SAVED_X, run->inner.operands.from[0]);
-    return run_call(run);
+    return run_call(run, &arrays[data]);
 }
 
 enum partita_status partita_forward_sized(const struct partita_plan *plan,
@@ -153,14 +195,9 @@ enum partita_status partita_forward_sized(const struct partita_plan *plan,
                                           const void *x, const struct partita_call *call,
                                           size_t call_bytes)
 {
-    static const struct arrays arrays = {
-        "partita_forward", {"y", Y}, {{"x", X}, {"call.taps", TAPS}}};
     if (!arguments_given(log_of(plan), plan, y, x)) return PARTITA_ERR_ARG;
-    struct run run = {.plan = plan,
-                      .inner = {.plan = bounded_direction(plan, PARTITA_FORWARD),
-                                .filter = filter,
-                                .operands = {.to = y, .from = {x}}}};
-    return run_filtered(&run, &arrays, filter, call, call_bytes);
+    struct run run = {.plan = plan, .inner.operands = {.to = y, .from = {x}}};
+    return run_filtered(&run, filter, call, call_bytes);
 }
 
 enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
@@ -168,27 +205,9 @@ enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
                                                 const void *gy, const struct partita_call *call,
                                                 size_t call_bytes)
 {
-    static const struct arrays arrays = {
-        "partita_backward_data", {"gx", X}, {{"gy", Y}, {"call.taps", TAPS}}};
     if (!arguments_given(log_of(plan), plan, gx, gy)) return PARTITA_ERR_ARG;
-    struct run run = {.plan = plan,
-                      .inner = {.plan = bounded_direction(plan, PARTITA_BACKWARD_DATA),
-                                .filter = filter && !plan->shares ? filter->backward_data : filter,
-                                .operands = {.to = gx, .from = {gy}}}};
-    return run_filtered(&run, &arrays, filter, call, call_bytes);
-}
-
-// Whether backward weight may use saved transforms of x, which may be NULL.
-static enum partita_status check_saved_x(const struct partita_plan *plan,
-                                         const struct partita_saved *saved, const void *x)
-{
-    const struct saved_slot *slot = &saved->slot[SAVED_X];
-    if (!slot->ready && (!x || !plan->shares))
-        return log_error(&plan->log, PARTITA_ERR_STATE,
-                         "call.saved: no call has filled it with transforms of x");
-    if (!x || !slot->ready || slot->array == x || (slot->calls & PARTITA_BACKWARD_WEIGHT))
-        return PARTITA_OK;
-    return log_error(&plan->log, PARTITA_ERR_ARG, "x: not the array of call.saved");
+    struct run run = {.plan = plan, .data = true, .inner.operands = {.to = gx, .from = {gy}}};
+    return run_filtered(&run, filter, call, call_bytes);
 }
 
 enum partita_status partita_backward_weight_sized(const struct partita_plan *plan, void *gw,
@@ -200,25 +219,16 @@ enum partita_status partita_backward_weight_sized(const struct partita_plan *pla
     struct run run = {.plan = plan,
                       .inner = {.plan = bounded_direction(plan, PARTITA_BACKWARD_WEIGHT),
                                 .operands = {.to = gw, .from = {x, gy}}}};
-    if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
-    struct partita_saved *saved = run.call.saved;
+    const enum partita_status status = call_read(&run, call, call_bytes);
+    if (status != PARTITA_OK) return status;
+    const struct partita_saved *saved = run.call.saved;
     if (run.call.taps)
         return log_error(&plan->log, PARTITA_ERR_ARG,
                          "call.taps: of forward and backward data only");
     if (!x && !saved) return log_error(&plan->log, PARTITA_ERR_ARG, "x: NULL, and no call.saved");
-    if (!saved_is_valid(plan, saved)) return PARTITA_ERR_ARG;
-    if (saved && !plan->shares) {
-        run.inner.plan = &saved->weight;
-        run.inner.operands.from[0] = NULL;
-    }
-    enum partita_status status = check_arrays(
+    if (saved && !plan->shares) run.inner.plan = &saved->weight;
+    return run_call(
         &run, &(struct arrays){"partita_backward_weight", {"gw", TAPS}, {{"x", X}, {"gy", Y}}});
-    if (status == PARTITA_OK && saved) status = check_saved_x(plan, saved, x);
-    if (status != PARTITA_OK) return status;
-    if (saved && run.inner.operands.from[0]) saved_enter(&run, SAVED_X, x);
-    else if (saved) run.inner.operands.saved[SAVED_X] = &saved->slot[SAVED_X];
-    if (saved && plan->shares) saved_enter(&run, SAVED_GY, gy);
-    return run_call(&run);
 }
 
 enum partita_status partita_plan_prepare(const struct partita_plan *plan)
@@ -236,11 +246,12 @@ enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,
     struct run run = {.plan = plan,
                       .inner = {.plan = plan->shape.complex_signal ? NULL : plan,
                                 .operands = {.to = gb, .from = {gy}}}};
-    if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
+    enum partita_status status = call_read(&run, call, call_bytes);
+    if (status != PARTITA_OK) return status;
     if (run.call.taps || run.call.saved)
         return log_error(&plan->log, PARTITA_ERR_ARG,
                          "call: backward bias takes neither taps nor saved");
-    const enum partita_status status = check_arrays(
+    status = check_arrays(
         &run, &(struct arrays){"partita_backward_bias", {"gb", BIAS}, {{"gy", Y}, {"x", X}}});
     if (status != PARTITA_OK) return status;
     return plan->device->backward_bias(plan, &run.inner.operands);

@@ -117,11 +117,8 @@ static enum partita_status plan_gradient(const struct partita_plan *plan,
     gradient->backward_data = gradient->backward_weight = NULL;
     if (!options->directions) gradient->log = (struct partita_log){0};
     const enum partita_status status = planner_choose(gradient, options);
-    if (status == PARTITA_OK) {
-        *ret_gradient = gradient;
-        return status;
-    }
-    partita_plan_destroy(gradient);
+    if (status == PARTITA_OK) *ret_gradient = gradient;
+    else partita_plan_destroy(gradient);
     return status == PARTITA_ERR_UNSUPPORTED && !options->directions ? PARTITA_OK : status;
 }
 
@@ -212,12 +209,9 @@ enum partita_status plan_create(const struct partita_problem *problem,
     plan->allocator = options->allocator;
     plan->log = options->log;
     status = plan_directions(plan, options);
-    if (status != PARTITA_OK) {
-        partita_plan_destroy(plan);
-        return status;
-    }
-    *ret_plan = plan;
-    return PARTITA_OK;
+    if (status == PARTITA_OK) *ret_plan = plan;
+    else partita_plan_destroy(plan);
+    return status;
 }
 
 enum partita_status partita_plan_create_sized(const struct partita_problem *problem,

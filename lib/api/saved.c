@@ -6,12 +6,10 @@
 // The plan of backward weight if what forward transforms can serve it.
 static const struct partita_plan *saved_partner(const struct partita_plan *plan)
 {
-    const struct partita_plan *weight =
-        plan && (plan->shares || !plan->alone) ? plan->backward_weight : NULL;
-    return weight && plan->engine && plan->engine->bounded.cached_plan &&
-                   weight->engine == plan->engine
-               ? weight
-               : NULL;
+    const bool may = plan && plan->engine && (plan->shares || !plan->alone);
+    const struct partita_plan *weight = may ? plan->backward_weight : NULL;
+    const bool same = weight && weight->engine == plan->engine;
+    return same && plan->engine->bounded.cached_plan ? weight : NULL;
 }
 
 size_t partita_saved_bytes(const struct partita_plan *plan)

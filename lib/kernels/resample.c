@@ -19,13 +19,8 @@ INLINE vec resample_sum(const REAL *x, const REAL *h, size_t n, size_t step)
             sum[s] = vec_multiply_add(vec_load(x + s * LANES), vec_load(h + s * LANES), sum[s]);
     }
     UNROLL
-    for (size_t s = 0; s < SUMS - 1; s++) {
-        if (n < LANES) continue;
+    for (size_t s = 0; s < SUMS - 1 && n >= LANES; s++, n -= LANES, x += LANES, h += LANES)
         sum[s] = vec_multiply_add(vec_load(x), vec_load(h), sum[s]);
-        n -= LANES;
-        x += LANES;
-        h += LANES;
-    }
     if (n) sum[SUMS - 1] = vec_multiply_add(vec_load_first(x, n), vec_load(h), sum[SUMS - 1]);
     vec v = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     if (LANES > 8) v += __builtin_shufflevector(v, v, EACH_LANE(FAR_LANE, 8, 0, 0));

@@ -206,20 +206,20 @@ enum partita_status planner_share(struct partita_plan *plan, const struct partit
     wisdom_cost_model(options->wisdom, plan->isa, &model);
     plan->shares = true; // so that the engine estimates a step
     estimate_engine(plan, options, &model, i, 0, &step);
-    plan->shares = step.applicable && estimate_cost(&step, options->filter_uses) < cost;
+    // A twentieth of the time is the least that pays for the memory.
+    plan->shares = step.applicable && estimate_cost(&step, options->filter_uses) < 0.95 * cost;
     if (!plan->shares) return PARTITA_OK;
     plan_destroy_state(plan);
     plan->choice = step;
     const struct request request =
         estimate_request(plan, options, &model, plan->engines[i], step.transform);
-    for (int d = 0; d < 3; d++) {
+    enum partita_status status = PARTITA_OK;
+    for (int d = 0; d < 3 && status == PARTITA_OK; d++) {
         if (d) plan_destroy_state(plans[d]);
         plans[d]->engine = plan->engines[i];
         plans[d]->state = NULL;
-        const enum partita_status status =
-            d ? plan->engine->bounded.cached_plan(plan, plans[d], plans[d])
-              : plan_create_state(plan, &request);
-        if (status != PARTITA_OK) return status;
+        status = d ? plan->engine->bounded.cached_plan(plan, plans[d], plans[d])
+                   : plan_create_state(plan, &request);
     }
-    return PARTITA_OK;
+    return status;
 }

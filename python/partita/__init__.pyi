@@ -292,6 +292,7 @@ class Saved:
 
 class Filter:
     plan: Plan | None
+    recipe: tuple[Any, ...] | None
     def __init__(self, plan: Plan | None, pointer: Any, needed: Any) -> None: ...
     def of(self, plan: Plan) -> Any: ...
     def update(self, taps: _Samples, bias: _Samples | None = None, *, workspace: NDArray[Any] | None = None) -> None: ...
@@ -404,21 +405,22 @@ class Bank:
     n_taps: int
     def __init__(
         self,
-        slots: int,
-        n_taps: int,
+        taps: _Samples | int | None = None,
+        n_taps: int | None = None,
         *,
-        in_channels: int = 1,
+        slots: int | None = None,
+        in_channels: int | None = None,
         out_channels: int | None = None,
         block: int = 64,
         latency: int = 0,
-        dtype: _Type = "f32",
+        dtype: _Type = None,
         taps_dtype: _Type = None,
         sample_rate: float | None = None,
         device: str = "cpu",
         error_budget: float | None = None,
     ) -> None: ...
     def filter(self, taps: _Samples) -> Filter: ...
-    def open(self, filter: Filter) -> int: ...
+    def open(self, filter: Filter | None = None) -> int: ...
     def close(self, slot: int) -> None: ...
     def swap(self, slot: int, filter: Filter, fade: int = 0) -> None: ...
     def state(self, slot: int) -> Literal["free", "open", "swapping", "closing"]: ...

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Many streams of one size that are processed together."""
+import numbers
+
+import numpy as np
+
 from partita import _arrays, _fork, _objects, _stream, _taps
 from partita._errors import check, failure, log
 from partita._partita import ffi, lib
@@ -18,10 +22,13 @@ class Bank:
 
     Parameters
     ----------
+    taps : array_like, optional
+        The impulse response of slots that are opened without another filter: ``[m]`` or ``[outputs, inputs, m]``.
+        Channels, `n_taps` and types that are not given follow from it, as in `Stream`.
+    n_taps : int, optional
+        Taps of the longest filter, if there are no taps. ``Bank(slots, n_taps)`` may be written, too.
     slots : int
         Streams that can be open at once.
-    n_taps : int
-        Taps of the longest filter.
     in_channels, out_channels : int, optional
         Of each slot. Every output sums over all inputs.
     block : int, optional
@@ -29,7 +36,7 @@ class Bank:
     latency : int, optional
         The largest added delay allowed, in frames.
     dtype : str or dtype, optional
-        Samples: "f32" (the default), "f64", "cf32" or "cf64".
+        Samples: "f32" (the default without taps), "f64", "cf32" or "cf64".
     taps_dtype : str or dtype, optional
         Taps, if they are real and the signal complex.
     sample_rate : float, optional
@@ -54,14 +61,33 @@ class Bank:
     >>> bank.process()
     >>> float(bank.output(slot)[0, 3])
     1.0
+    >>> bank = partita.Bank([1, 0.5], slots=2)
+    >>> bank.open(), bank.open(bank.filter([3]))
+    (0, 1)
     """
 
-    def __init__(self, slots, n_taps, *, in_channels=1, out_channels=None, block=64, latency=0, dtype="f32",
-                 taps_dtype=None, sample_rate=None, device="cpu", error_budget=None):
+    def __init__(self, taps=None, n_taps=None, *, slots=None, in_channels=None, out_channels=None, block=64, latency=0,
+                 dtype=None, taps_dtype=None, sample_rate=None, device="cpu", error_budget=None):
+        if isinstance(taps, numbers.Integral):
+            if slots is not None:
+                raise TypeError(f"taps = {taps}: an array of taps is needed, since slots is given")
+            taps, slots = None, taps
+        if slots is None:
+            raise TypeError("slots is not given: the number of streams that can be open at once")
+        if taps is not None:
+            like = _taps.problem(taps, None, dtype)
+            if like.groups > 1:
+                raise ValueError(f"taps has shape {np.shape(taps)}: [m] or [outputs, inputs, m] is needed")
+            found = (like.kernel[0], like.in_channels, like.out_channels, like.signal, like.taps)
+            given = (n_taps, in_channels, out_channels, dtype, taps_dtype)
+            n_taps, in_channels, out_channels, dtype, taps_dtype = (f if g is None else g for f, g in zip(found, given))
+        elif n_taps is None:
+            raise TypeError("a bank is made from taps or for n_taps of them")
+        dtype = "f32" if dtype is None else dtype
         self._type = _arrays.type_name(dtype)
         self._taps_type = self._type if taps_dtype is None else _arrays.type_name(taps_dtype)
         self.block = positive("block", block)
-        self.in_channels = positive("in_channels", in_channels)
+        self.in_channels = 1 if in_channels is None else positive("in_channels", in_channels)
         self.out_channels = 1 if out_channels is None else positive("out_channels", out_channels)
         self.n_taps = positive("n_taps", n_taps)
         self._slots = positive("slots", slots)
@@ -84,6 +110,7 @@ class Bank:
         self._filters = {}  # of each slot: filters that it may still use, the newest last
         self._control, self._busy = _fork.lock(), _fork.lock()
         _fork.watch(self)
+        self._filter = None if taps is None else self.filter(taps)
 
     __reduce__ = _objects.not_pickled("a bank", "make another one, and its filters from their taps")
 
@@ -128,9 +155,14 @@ class Bank:
         filter.bank = self
         return filter
 
-    def open(self, filter):
+    def open(self, filter=None):
         """
         Opens a slot with empty history, which takes part from the next `process` on.
+
+        Parameters
+        ----------
+        filter : Filter, optional
+            By default that of the taps which the bank was made from.
 
         Returns
         -------
@@ -142,6 +174,7 @@ class Bank:
         StateError
             If no slot is free.
         """
+        filter = self._filter if filter is None else filter
         with self._control:
             slot = ffi.new("size_t *")
             check(lib.partita_bank_open(self._c, self._of(filter), slot), "open")

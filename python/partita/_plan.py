@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How to compute a problem: plans, and taps prepared for them."""
+import copy
 import math
 import typing
 
@@ -190,8 +191,13 @@ class Plan:
         Returns
         -------
         Filter
+            It keeps a copy of what it was made from, by which it is pickled.
         """
-        return make_filter(self, taps, bias, paths)
+        paths = None if paths is None else list(paths)
+        filter = make_filter(self, taps, bias, paths)
+        kept = paths and [(*path[:3], _copied(path[3])) for path in paths]
+        filter.recipe = _filter_again, (self, _copied(taps), _copied(bias), kept)
+        return filter
 
     def saved(self):
         """
@@ -411,6 +417,15 @@ def _make_plan(problem, options):
     return Plan(problem, **options)
 
 
+def _filter_again(plan, taps, bias, paths):
+    return plan.filter(taps, bias, paths=paths)
+
+
+def _copied(array):
+    """A copy of the caller's array in the memory of the CPU."""
+    return array.detach().cpu().clone() if _arrays.is_tensor(array) else copy.deepcopy(array)
+
+
 def _added(out, accumulate):
     if accumulate and out is None:
         raise TypeError("accumulate: there is no out to add to")
@@ -455,8 +470,13 @@ class Filter:
         self.plan = plan
         self._c = pointer
         self._owner = _objects.Owner("filter", pointer, needed)
+        self.recipe = None  # the function that makes it again, and its arguments
 
-    __reduce__ = _objects.not_pickled("a filter", "pickle its plan and its taps, and make it by Plan.filter(taps)")
+    def __reduce__(self):
+        if self.recipe is None:
+            raise TypeError("this filter cannot be pickled or copied, as it is of a bank, edited or updated: make it by "
+                            "Plan.filter(taps)")
+        return self.recipe
 
     def __repr__(self):
         if self.plan is None:
@@ -498,6 +518,7 @@ class Filter:
         like = None if self.plan.problem.separable else taps
         call, keep = self.plan._call(workspace, filter=self, like=like, others=(taps, bias))
         check(lib.partita_filter_update(self._c, _arrays.address(taps), _address_or_null(bias), call))
+        self.recipe = None
         del keep
 
     def edit(self, paths):

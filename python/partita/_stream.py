@@ -2,6 +2,7 @@
 """Filters of signals without end: the state of one running stream."""
 import contextlib
 import math
+import sys
 import time
 import typing
 
@@ -34,6 +35,20 @@ def read_stats(function, pointer):
     stats = ffi.new("struct partita_stream_stats *")
     check(function(pointer, stats), "stats: without sample_rate calls are not timed")
     return Stats(*(getattr(stats, field) for field in Stats._fields))
+
+
+def _fault(state, expected):
+    """What is wrong with a saved state, by its header (lib/stream/state.c) and that of the stream that refused it."""
+    if state[:8] != expected[:8]:
+        if state[:6] == expected[:6]:
+            return f"its format is {state[:7]!r} of another version of the library, not {expected[:7]!r}"
+        return f"it begins with {state[:8]!r}: Stream.save has not made it"
+    size = 48 + int.from_bytes(state[16:24], sys.byteorder)
+    if size != len(state):
+        return f"it has {len(state)} bytes instead of {size}"
+    if state[8:16] != expected[8:16]:
+        return "it is of a stream with another number of taps or channels, other types, options, engine or processor"
+    return "it is damaged: its checksum is wrong"
 
 
 def _two_threads():
@@ -116,26 +131,25 @@ class Stream:
                  error_reach=None):
         if (taps is None) == (filter is None):
             raise TypeError("a stream is made from taps or from a filter")
-        recipe = None
         if filter is None:
             problem = _taps.problem(taps, channels, dtype, stride=positive("decimate", decimate), up=up, block=block,
                                     latency=latency, whole_blocks=whole_blocks)
             plan = Plan(problem, device=device, threads=threads, sample_rate=sample_rate, error_budget=error_budget,
                         error_reach=error_reach)
-            filter, recipe = _taps.make_filter(plan, taps)
+            filter = _taps.make_filter(plan, taps)
         elif not isinstance(filter, Filter):
             raise TypeError(f"filter is of type {type(filter).__name__}: Plan.filter(taps) makes one")
-        self._open(filter, recipe, frames_first)
+        self._open(filter, frames_first)
 
-    def _open(self, filter, recipe, frames_first, pointer=None):
-        """Starts with a filter; recipe: the taps that it was made from, if they are known."""
+    def _open(self, filter, frames_first, pointer=None):
+        """Starts with a filter."""
         plan = filter.plan
         if plan is None or not plan.problem.is_stream:
             raise StateError("the filter is not of the plan of a stream")
         if pointer is None:
             pointer = _objects.create("stream", lib.partita_stream_open, plan._c, filter._c)
         self._owner = _objects.Owner("stream", pointer, filter._owner)
-        self._filter, self._recipe = filter, recipe
+        self._filter = filter
         self.plan = plan
         problem = plan.problem
         self._inputs, self._outputs = problem.in_channels, problem.outputs
@@ -387,7 +401,11 @@ class Stream:
             raise TypeError(f"state is of type {type(state).__name__}: bytes that Stream.save returned are needed")
         with self._alone():
             log()
-            check(lib.partita_stream_restore(self._c, ffi.from_buffer(state), len(state)), "restore")
+            status = lib.partita_stream_restore(self._c, ffi.from_buffer(state), len(state))
+        if status == lib.PARTITA_ERR_STATE and not self.swapping:
+            log()
+            raise StateError(f"restore: state: {_fault(bytes(state), self.save())}")
+        check(status, "restore")
 
     def clone(self):
         """A second stream with the same filter and the same state."""
@@ -395,7 +413,7 @@ class Stream:
         with self._alone(), self._swapper:
             pointer = _objects.create("stream", lib.partita_stream_clone, self._c,
                                       what="clone, not while a swap is in progress")
-            other._open(self._filter, self._recipe, self._frames_first, pointer)
+            other._open(self._filter, self._frames_first, pointer)
             other._library = self._library
         return other
 
@@ -426,14 +444,11 @@ class Stream:
         fade : int, optional
             Frames of the fade.
         """
-        if isinstance(taps, Filter):
-            filter, recipe = taps, None
-        else:
-            filter, recipe = _taps.make_filter(self.plan, taps)
+        filter = taps if isinstance(taps, Filter) else _taps.make_filter(self.plan, taps)
         with self._swapper:
             self._forget_old()
             check(lib.partita_stream_swap(self._c, filter_of(self.plan, filter), natural("fade", fade)), "swap")
-            self._filter, self._recipe = filter, recipe
+            self._filter = filter
             self._owner.link(filter._owner)
 
     @property
@@ -506,11 +521,8 @@ class Stream:
         self.close()
 
     def __getstate__(self):
-        if self._recipe is None:
-            raise TypeError("a stream that was given a Filter cannot be pickled: make it from taps")
-        return {"plan": self.plan, "taps": self._recipe, "frames_first": self._frames_first, "state": self.save()}
+        return {"filter": self._filter, "frames_first": self._frames_first, "state": self.save()}
 
     def __setstate__(self, state):
-        filter, recipe = _taps.make_filter(state["plan"], state["taps"])
-        self._open(filter, recipe, state["frames_first"])
+        self._open(state["filter"], state["frames_first"])
         self.restore(state["state"])

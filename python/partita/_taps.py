@@ -4,7 +4,7 @@ import typing
 
 import numpy as np
 
-from partita import _arrays
+from partita import _arrays, _plan
 from partita._problem import Problem, natural, positive
 
 
@@ -122,11 +122,13 @@ def problem(taps, channels, dtype, **fields):
 
 
 def make_filter(plan, taps):
-    """A filter of the plan of a stream, and a copy of the taps from which it can be made again."""
+    """A filter of the plan of a stream, which keeps a copy of the taps as they were given."""
     shape, name = plan.problem.taps_shape, plan.problem.taps
     if _are_paths(taps):
         taps = [(out, source, delay, check_finite(_converted(h, name))) for out, source, delay, h in _checked(taps)]
-        return plan.filter(paths=taps), taps
+        filter = _plan.make_filter(plan, paths=taps)
+        filter.recipe = make_filter, (plan, taps)
+        return filter
     taps = _converted(taps, name)
     if taps.ndim == 0 or taps.size == 0:
         raise ValueError(f"taps has shape {taps.shape}: an array with one tap or more is needed")
@@ -139,4 +141,6 @@ def make_filter(plan, taps):
         raise ValueError(f"taps has shape {taps.shape}, but the stream was made for {forms}")
     check_finite(taps)
     dense[..., :taps.shape[-1]] = given
-    return plan.filter(dense), taps
+    filter = _plan.make_filter(plan, dense)
+    filter.recipe = make_filter, (plan, taps)
+    return filter

@@ -35,6 +35,22 @@ def test_a_slot_is_a_stream(dtype):
                                    atol=reference.bound(expected, 600, np.float32))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(5,), (1, 5), (3, 2, 5)])
+def test_a_bank_from_taps(shape, dtype):
+    """As Stream(taps): channels, their number and types are those of the taps."""
+    taps = np.random.default_rng(2).normal(size=shape).astype(dtype)
+    for bank in (partita.Bank(taps, slots=2, block=8), partita.Bank(taps=taps, n_taps=9, slots=2, block=8)):
+        stream = partita.Stream(taps, block=8)
+        x = np.random.default_rng(4).normal(size=(bank.in_channels, 40)).astype(dtype)
+        got = run(bank, bank.open(), x)
+        assert got.dtype == dtype and bank.out_channels == (3 if len(shape) == 3 else 1)
+        np.testing.assert_array_equal(got, stream.process(x))
+    assert (bank.n_taps, bank.input(0).dtype) == (9, taps.dtype)
+    assert partita.Bank([1, 2], slots=1).input(0).dtype == np.float64
+    assert partita.Bank(3, 4).input(2).dtype == partita.Bank(3, n_taps=4).input(2).dtype == np.float32
+
+
 def test_slots_open_swap_and_close():
     bank = make()
     one, two = bank.filter([1.0]), bank.filter([2.0])

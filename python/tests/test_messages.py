@@ -25,6 +25,13 @@ def bank():
     return partita.Bank(slots=2, n_taps=5)
 
 
+def saved():
+    """The state of a stream that has filtered something: its last byte belongs to a sample."""
+    running = stream()
+    running.process(X)
+    return running.save()
+
+
 @pytest.mark.parametrize("call, error, text", [
     # Another type of samples.
     (lambda: stream().process(X.astype(float)), TypeError,
@@ -90,17 +97,28 @@ def bank():
     # Arrays for results that cannot be written.
     (lambda: stream().process(X, np.broadcast_to(np.float32(0), 10)), ValueError, "out is read-only"),
     # What cannot be pickled or copied.
-    (lambda: pickle.dumps(plan().filter(TAPS)), TypeError,
-     "a filter cannot be pickled or copied: pickle its plan and its taps, and make it by Plan.filter(taps)"),
+    (lambda: pickle.dumps(bank().filter(TAPS)), TypeError, "make it by Plan.filter(taps)"),
     (lambda: copy.deepcopy(bank()), TypeError, "a bank cannot be pickled or copied: make another one"),
     (lambda: pickle.dumps(partita.Spectrum(X)), TypeError,
      "a spectrum cannot be pickled or copied: pickle the signal that it was made from"),
     # States.
     (lambda: stream().restore("text"), TypeError,
      "state is of type str: bytes that Stream.save returned are needed"),
-    (lambda: stream().restore(b"abc"), partita.StateError, "restore: state: 3 bytes, but this stream's has"),
-    (lambda: stream().restore(bytes(len(stream().save()))), partita.StateError,
-     "restore: state: of a stream of another plan, or damaged"),
+    (lambda: stream().restore(b"abc"), partita.StateError,
+     "restore: state: it begins with b'abc': Stream.save has not made it"),
+    (lambda: stream().restore(bytes(9000)), partita.StateError, "Stream.save has not made it"),
+    (lambda: stream().restore(b"PARTIT1" + saved()[7:]), partita.StateError,
+     "restore: state: its format is b'PARTIT1' of another version of the library, not b'PARTIT2'"),
+    (lambda: stream().restore(saved()[:-5]), partita.StateError, "bytes instead of"),
+    (lambda: stream(dtype="f64").restore(saved()), partita.StateError, "it is of a stream with another number of taps"),
+    (lambda: partita.Stream(np.ones(9, np.float32)).restore(saved()), partita.StateError, "another number of taps"),
+    (lambda: stream().restore(saved()[:-1] + b"!"), partita.StateError, "restore: state: it is damaged"),
+    # Banks.
+    (lambda: partita.Bank(TAPS), TypeError, "slots is not given"),
+    (lambda: partita.Bank(slots=4), TypeError, "from taps or for n_taps"),
+    (lambda: partita.Bank(4, slots=4), TypeError, "taps = 4: an array of taps is needed"),
+    (lambda: partita.Bank(np.ones((2, 5)), slots=4), ValueError, "taps has shape (2, 5): [m] or [outputs, inputs, m]"),
+    (lambda: bank().open(), TypeError, "filter is of type NoneType: Bank.filter(taps) makes one"),
     (lambda: bank().close(0), partita.StateError, "close of slot 0, which must be open"),
     (lambda: bank().input(7), ValueError, "slot = 7: there is no such slot"),
 ])

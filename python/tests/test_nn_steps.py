@@ -42,7 +42,7 @@ def steps(monkeypatch):
 
 
 def operands(dtype=torch.float32):
-    return random(1, 4, 8, 24, 24, dtype=dtype), random(2, 8, 8, 9, 9, dtype=dtype), random(3, 8, dtype=dtype)
+    return random(1, 4, 16, 24, 24, dtype=dtype), random(2, 16, 16, 9, 9, dtype=dtype), random(3, 16, dtype=dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -113,7 +113,7 @@ def test_memory(steps):
     del y, first, second  # without gradients
     gc.collect()
     assert memory.used == one and len(memory.idle) == 1
-    other = random(1, 2, 8, 24, 24)
+    other = random(1, 2, 16, 24, 24)
     ours.conv2d(other, w, b, **LAYER).sum().backward()  # takes the memory of those that wait, if it needs it
     assert memory.used <= one + one // 2
     begun = len(steps)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+import copy
 import pickle
 import re
 
@@ -221,6 +222,21 @@ def test_results_do_not_overlap_operands(engine, shift):
     with pytest.raises(ValueError, match="y overlaps x; use separate arrays"):
         plan.forward(filter, memory[:1000], out=memory[shift:shift + 1000])
     assert (memory == 1).all()
+
+
+def test_filters_are_pickled_by_what_they_were_made_from():
+    plan = partita.Plan(partita.Problem(kernel=3, size=9, pad=1, in_channels=2, out_channels=2))
+    taps, bias, x = (np.random.default_rng(3).normal(size=n).astype(np.float32) for n in ((2, 2, 3), 2, (1, 2, 9)))
+    dense, sparse = plan.filter(taps, bias), plan.filter(paths=((k, c, 0, taps[k, c]) for k, c in ((0, 1), (1, 0))))
+    expected = plan.forward(dense, x), plan.forward(sparse, x)
+    taps[:], bias[:] = 0, 0  # the caller's arrays are not the filter's
+    for filter, y in zip((dense, sparse), expected):
+        for copied in (pickle.loads(pickle.dumps(filter)), copy.deepcopy(filter)):
+            again = pickle.loads(pickle.dumps(copied))
+            np.testing.assert_array_equal(again.plan.forward(again, x), y)
+    dense.update(taps, bias)
+    with pytest.raises(TypeError, match="edited or updated: make it by Plan.filter"):
+        pickle.dumps(dense)
 
 
 def test_plans_are_pickled_by_what_they_were_made_with():

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Transforms that the three convolutions of a training step share (options.saved_limit): in
 // whichever order they come, x, taps and gy are transformed once each, which kernels count here,
-// and the results are those of the oracle. Also what is refused, and when the planner shares.
+// and the results are those of the oracle. Layers on equal tiles that read one x transform it once
+// together. Also what is refused, and when the planner shares.
 #include "cpu/tiles/tiles.h" // before the complex numbers of test.h
 #include "planner/planner.h"
 
@@ -61,7 +62,7 @@ static bool share(struct layer *layer, const struct tiles_params *params)
     if (!tiles_layout(&request, params, &tiles)) return false;
     struct tiles_params made = *params;
     made.batch = tiles.batch;
-    made.oc_chunk = tiles.oc_chunk;
+    made.oc_chunk = tiles.oc_chunk < tiles.out ? tiles.oc_chunk : SIZE_MAX;
     partita_filter_destroy(layer->filter);
     layer->filter = NULL;
     plan_destroy_state(plan);
@@ -261,6 +262,69 @@ static void not_finite(void **state)
     }
 }
 
+// Two layers read one x: the second one borrows the transforms of the first, and leaves them as
+// they are. Its results have the same bits as with transforms of its own.
+static void branches(void **state)
+{
+    const enum partita_type type = *(const enum partita_type *)*state;
+    static const size_t transforms[] = {14, 40};
+    struct partita_problem problem = problem_of_type(&problems[0], type), wider = problem;
+    const struct partita_options options = {
+        .engine = "cpu/tiles", .threads = 2, .directions = LAYER_ALL};
+    struct random random = random_start("branches");
+    wider.out_channels = 21;
+    wider.activation = PARTITA_LINEAR;
+    for (int i = 0; i < 4; i++) {
+        const struct tiles_params params = {.transform = transforms[i % 2],
+                                            .batch = 16,
+                                            .oc_chunk = SIZE_MAX,
+                                            .product = i < 2 ? TILES_COMPLEX : TILES_TRANSPOSED};
+        struct layer first, second, other;
+        struct partita_saved *saved;
+        layer_open(&first, &problem, &options, &random);
+        layer_open(&second, &wider, &options, &random);
+        assert_true(share(&first, &params) && share(&second, &params));
+        make_filter(&first);
+        make_filter(&second);
+        memcpy(second.array[LAYER_X], first.array[LAYER_X],
+               first.n[LAYER_X] * partita_type_size(type));
+        layer_open_copy(&other, &second, &options);
+        assert_true(share(&other, &params));
+        make_filter(&other);
+        run_step(&other, orders[0], NULL);
+        count_kernels(first.plan);
+        count_kernels(second.plan);
+        take_counts();
+        run_direction(&second, PARTITA_BACKWARD_DATA, NULL);
+        const size_t gy = take_counts().forward;
+        assert_ok(partita_saved_create(first.plan, &saved));
+        void *kept = second.array[LAYER_X];
+        second.array[LAYER_X] = first.array[LAYER_X];
+        for (int step = 0; step < 2; step++) {
+            run_direction(&first, PARTITA_FORWARD, saved);
+            assert_true(take_counts().forward > 0);
+            run_direction(&second, PARTITA_FORWARD, saved);
+            assert_int_equal(take_counts().forward, 0);
+            run_direction(&second, PARTITA_BACKWARD_WEIGHT, saved);
+            assert_int_equal(take_counts().forward, gy);
+            if (step) second.array[LAYER_X] = NULL; // is that of the first
+            run_direction(&second, PARTITA_BACKWARD_WEIGHT, saved);
+            run_direction(&first, PARTITA_BACKWARD_DATA, saved);
+            take_counts();
+            run_direction(&first, PARTITA_BACKWARD_WEIGHT, saved);
+            assert_int_equal(take_counts().forward, 0);
+        }
+        second.array[LAYER_X] = kept;
+        assert_ok(partita_backward_bias(second.plan, second.array[LAYER_GB], second.array[LAYER_GY],
+                                        NULL));
+        layer_same_bits(&other, &second);
+        partita_saved_destroy(saved);
+        layer_close(&other);
+        layer_close(&second);
+        layer_close(&first);
+    }
+}
+
 static void *fail_when_asked(void *user, size_t bytes)
 {
     return *(bool *)user ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -284,14 +348,17 @@ static void refusals(void **state)
         .directions = LAYER_ALL,
         .log = log_into(&lines),
         .allocator = {.allocate = fail_when_asked, .release = release, .user = &fails}};
-    const struct tiles_params params = {.transform = 14, .batch = 48, .oc_chunk = 64};
-    struct layer layer, other;
+    const struct tiles_params params = {.transform = 14, .batch = 48, .oc_chunk = 64},
+                              longer = {.transform = 27, .batch = 48, .oc_chunk = 64};
+    struct layer layer, other, branch;
     struct partita_saved *saved;
     layer_open(&layer, &problems[0], &options, &random);
     layer_open(&other, &problems[0], &options, &random);
-    assert_true(share(&layer, &params) && share(&other, &params));
+    layer_open(&branch, &problems[0], &options, &random);
+    assert_true(share(&layer, &params) && share(&other, &longer) && share(&branch, &params));
     make_filter(&layer);
     make_filter(&other);
+    make_filter(&branch);
     void **a = layer.array, *gw = a[LAYER_GW], *x = a[LAYER_X], *gy = a[LAYER_GY];
     assert_ok(partita_saved_create(layer.plan, &saved));
     const struct {
@@ -302,14 +369,17 @@ static void refusals(void **state)
         const char *log;
     } calls[] = {
         {layer.plan, saved, NULL, PARTITA_ERR_STATE, "call.saved: no call has filled it"},
+        {branch.plan, saved, x, PARTITA_ERR_STATE, "call.saved: no call has filled it"},
         {other.plan, saved, x, PARTITA_ERR_ARG, "call.saved: of another plan"},
+        {branch.plan, saved, branch.array[LAYER_X], PARTITA_ERR_ARG, "x: not the array of"},
         {layer.plan, saved, other.array[LAYER_X], PARTITA_ERR_ARG, "x: not the array of"},
         {layer.plan, saved, NULL, PARTITA_ERR_STATE, "call.saved: no call has filled it"},
+        {branch.plan, saved, NULL, PARTITA_ERR_STATE, "call.saved: no call has filled it"},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         const struct partita_call call = {.saved = calls[i].saved};
-        if (i == 2) assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], x, &call));
-        fails = i == 3; // a forward that failed has half-written transforms
+        if (i == 3) assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], x, &call));
+        fails = i == 5; // a forward that failed has half-written transforms
         if (fails)
             assert_int_equal(partita_forward(layer.plan, layer.filter, a[LAYER_Y], x, &call),
                              PARTITA_ERR_NOMEM);
@@ -322,10 +392,11 @@ static void refusals(void **state)
         for (size_t k = 0; k < layer.n[LAYER_GW]; k++)
             assert_int_equal(((uint32_t *)gw)[k], 0x55555555);
     }
-    assert_int_equal(partita_backward_data(other.plan, other.filter, a[LAYER_GX], gy,
+    assert_int_equal(partita_backward_data(branch.plan, branch.filter, a[LAYER_GX], gy,
                                            &(struct partita_call){.saved = saved}),
                      PARTITA_ERR_ARG);
     partita_saved_destroy(saved);
+    layer_close(&branch);
     layer_close(&other);
     layer_close(&layer);
 }
@@ -334,8 +405,10 @@ static void refusals(void **state)
 static void planned(void **state)
 {
     (void)state;
-    const struct partita_problem problem = {SIZE(24, 24),   CORRELATE,    BATCH(4),
-                                            CHANNELS(8, 8), KERNEL(9, 9), PAD(4, 4)};
+    const struct partita_problem problem = {SIZE(24, 24),     CORRELATE,    BATCH(4),
+                                            CHANNELS(16, 16), KERNEL(9, 9), PAD(4, 4)};
+    const struct partita_problem narrow = {SIZE(24, 24),    CORRELATE,    BATCH(4),
+                                           CHANNELS(1, 16), KERNEL(9, 9), PAD(4, 4)};
     const struct partita_problem small = {SIZE(6, 6), CHANNELS(2, 2), KERNEL(1, 1)};
     struct log_lines lines;
     struct partita_options options = {.directions = LAYER_ALL, .filter_uses = 1, .threads = 2};
@@ -364,9 +437,12 @@ static void planned(void **state)
         assert_true(!plan->shares || partita_saved_bytes(plan) <= options.saved_limit);
         partita_plan_destroy(plan);
     }
-    assert_ok(partita_plan_create(&small, &options, &plan));
-    assert_false(plan->shares);
-    partita_plan_destroy(plan);
+    const struct partita_problem *const alone[] = {&small, &narrow};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(partita_plan_create(alone[i], &options, &plan));
+        assert_false(plan->shares);
+        partita_plan_destroy(plan);
+    }
     options = (struct partita_options){.saved_limit = 1, .log = log_into(&lines)};
     const struct partita_problem stream = {STREAM(64), KERNEL(9), LATENCY(PARTITA_UNBOUNDED)};
     assert_int_equal(partita_plan_create(&stream, &options, &plan), PARTITA_ERR_ARG);
@@ -378,7 +454,7 @@ int main(void)
     enum { N_PROBLEMS = sizeof problems / sizeof *problems };
     static struct shared_case cases[2][N_PROBLEMS];
     static enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
-    static struct CMUnitTest tests[2 * (N_PROBLEMS + 2) + 2];
+    static struct CMUnitTest tests[2 * (N_PROBLEMS + 3) + 2];
     size_t n = 0;
     for (int f64 = 0; f64 < 2; f64++) {
         const char *name = f64 ? "f64" : "f32";
@@ -388,6 +464,7 @@ int main(void)
                 named_test(every_order, &cases[f64][i], "every order: %s: problem %zu", name, i);
         }
         tests[n++] = named_test(random_layers, &types[f64], "random layers: %s", name);
+        tests[n++] = named_test(branches, &types[f64], "branches: %s", name);
         tests[n++] = named_test(not_finite, &types[f64], "not finite: %s", name);
     }
     tests[n++] = named_test(refusals, NULL, "refusals");

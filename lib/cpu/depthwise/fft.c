@@ -139,37 +139,32 @@ static void put_taps(const struct partita_plan *plan, size_t group, size_t j, co
     }
 }
 
-// Makes the spectrum of output j of a lane group, column by column; `work` holds a spectrum and a
-// row.
+// Makes the spectrum of output j of a lane group; `work` holds a spectrum and a row. Taps further
+// apart than a transform may meet in one row.
 static void transform_taps(const struct partita_filter *filter, size_t group, size_t j,
                            const char *taps, char *work)
 {
     const struct partita_plan *plan = filter->plan;
     const struct depthwise_grid *grid = &((const struct depthwise_fft *)plan->state)->grid;
-    const size_t half = grid->axis[1].edge / 2, lanes = depthwise_width(&plan->shape);
-    char *row = work + grid->bytes;
-    char *to =
-        (char *)filter->state + (group * depthwise_multiplier(&plan->shape) + j) * grid->bytes;
+    const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
+    const size_t spectrum = group * depthwise_multiplier(&plan->shape) + j;
+    char *row = work + grid->bytes, *to = (char *)filter->state + spectrum * grid->bytes;
     const struct lanes_row samples = samples_line(grid, row);
+    bool negative; // along this axis the wrap has no sign
     memset(work, 0, grid->bytes);
-    for (size_t h = 0; h < grid->pass.axis[1].taps; h++) {
-        bool negative; // along this axis the wrap has no sign
-        const struct lanes_row line = row_line(grid, work, grid_tap(grid, 0, h, &negative));
-        memset(row, 0, 2 * half * CONV_BLOCK_BYTES);
-        put_taps(plan, group, j, taps, h, row);
-        plan->kernels->lanes_dft(&samples, &samples, &grid->axis[1].dft);
-        // Taps further apart than a transform may meet in one row.
-        for (size_t i = 0; i < 2 * half; i++)
-            plan->kernels->add((char *)line.re + i * CONV_BLOCK_BYTES,
-                               row + (i / 2 + i % 2 * half) * CONV_BLOCK_BYTES, lanes);
+    for (size_t k = 0; k < grid->pass.axis[1].taps; k++)
+        put_taps(plan, group, j, taps, k, row_line(grid, work, grid_tap(grid, 0, k, &negative)).re);
+    for (size_t i = 0; i < h->edge; i++) {
+        const struct lanes_row line = row_line(grid, work, i);
+        if (!plan->kernels->peak(line.re, w->edge * depthwise_width(&plan->shape))) continue;
+        memcpy(row, line.re, w->edge * CONV_BLOCK_BYTES);
+        plan->kernels->lanes_dft(&line, &samples, &w->dft);
     }
-    for (size_t i = 0; i < half; i++) {
+    for (size_t i = 0; i < w->edge / 2; i++) {
         const struct lanes_row column = column_line(grid, work, i);
         const struct lanes_row contiguous = contiguous_line(grid, to, i);
-        plan->kernels->lanes_dft(&column, &column, &grid->axis[0].dft);
-        for (size_t k = 0; k < grid->axis[0].edge; k++)
-            memcpy((char *)contiguous.re + k * ELEMENT_BYTES,
-                   (char *)column.re + k * column.stride * CONV_BLOCK_BYTES, ELEMENT_BYTES);
+        plan->kernels->lanes_dft(&contiguous, &column, &h->dft);
+        if (h->dft.passes == 0) memcpy(contiguous.re, column.re, ELEMENT_BYTES);
     }
 }
 

@@ -16,6 +16,7 @@
 #include "cpu/conv/passes.h"
 #include "cpu/conv/products.h"
 #include "geometry/samples.h"
+#include "geometry/upsampling.h"
 #include "kernels/kernels.h"
 #include "resample.h"
 #include "stream/stream.h"
@@ -76,8 +77,10 @@ static void estimate_filter(const struct request *request, struct estimate *ret)
     const size_t frames = size_min(shape->block, DIRECT.stream_chunk); // of a call
     const double calls =
         shape->stream ? sums / (double)frames : sums * outputs / (double)DIRECT.tile;
-    const struct ledger ledger = {
-        .work = {.fma = outputs * products, .copy = moved, .call = calls}};
+    struct ledger ledger = {.work = {.fma = outputs * products, .copy = moved, .call = calls}};
+    const double taken =
+        shape->up.branches && !shape->stream ? (double)upsampling_bytes(shape) : 0; // read again
+    work_move(&ledger.work, request->model, taken / (double)shape->scalar_bytes, taken);
     ret->applicable = true;
     ret->variant = DIRECT_FILTER;
     ret->flops = 2 * outputs * products;

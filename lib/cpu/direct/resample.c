@@ -46,13 +46,13 @@ void resample_estimate(const struct request *request, struct estimate *ret)
     const double outputs =
         (double)shape->up.out_channels *
         (shape->stream ? rate : (double)shape->up.axis.out * (double)shape->batch);
-    const double sums = outputs * (double)shape->group_in;
+    const double sums = outputs * (double)shape->group_in; // of short rows: half as many lanes
     const double factor = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
     const double taps = (double)shape->axis[0].kernel;
     ret->flops = 2 * sums * factor * taps;
     struct shape whole = *shape; // outputs of branches are not in memory
     struct request outputs_alone = *request;
-    const struct ledger ledger = {.work = {.two_loads = sums * factor * taps, .reduction = sums}};
+    const struct ledger ledger = {.work = {.two_loads = ret->flops / 2, .reduction = sums / 2}};
     whole.out_channels = shape->up.out_channels;
     whole.axis[0].out = shape->up.axis.out;
     outputs_alone.shape = &whole;

@@ -125,20 +125,22 @@ static void count_step(const struct request *request, const struct tiles_params 
                        const struct tiles *p, struct ledger *ret)
 {
     const struct tiles weight = tiles_of_gradient(p, *params, PARTITA_BACKWARD_WEIGHT);
-    const double x = (double)(p->positions * p->in);
+    const double x = (double)(p->positions * p->in), out = (double)p->out, bins = (double)p->bins;
+    const double windows = (double)(p->positions * size_round_up(p->in, p->lanes));
     const double batches = fmax(1, ceil((double)p->positions / (double)p->batch));
-    const double groups = (double)p->grid.groups, factors = (double)(p->bins * p->in * p->out);
+    const double groups = (double)p->grid.groups, factors = bins * (double)p->in * out;
     struct ledger gradient;
     tiles_count_work(request, &weight, &gradient);
     work_add(&ret->work, &ret->work, 1);
     work_add(&ret->reads, &ret->reads, 1);
     work_add(&ret->work, &gradient.work, 1);
     work_add(&ret->reads, &gradient.reads, 1);
+    ret->work.product += groups * 4 * bins * out * (windows - x);
+    ret->work.operation += groups * p->load / 2 * (windows - x);
     ret->work.copy += groups * factors * batches;
-    ret->work.lanes += groups * (2 * factors * batches +
-                                 sample_moves(p, request->model) * x * moved_samples(p, false));
-    ret->work.sum +=
-        groups * 4 * (double)p->bins * x * ceil((double)p->out / (double)TILES.window_terms);
+    ret->work.lanes += groups * (2 * factors * batches + sample_moves(p, request->model) * windows *
+                                                             moved_samples(p, false));
+    ret->work.sum += groups * 4 * bins * windows * ceil(out / (double)TILES.window_terms);
 }
 
 static double layout_cost(const struct request *request, const struct tiles_params *params,
@@ -198,7 +200,7 @@ static void take_layout(const struct request *request, const struct tiles *p,
     const size_t filter = p->weight ? 0 : tiles_filter_scalars(p, p->bins);
     struct tiles_params decision = *params;
     decision.batch = p->batch;
-    decision.oc_chunk = p->oc_chunk;
+    decision.oc_chunk = p->oc_chunk < p->out ? p->oc_chunk : SIZE_MAX;
     *ret = (struct estimate){.applicable = true};
     ledger_price(request, ledger, ret);
     ret->spread = 1;

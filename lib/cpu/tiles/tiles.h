@@ -47,11 +47,12 @@ static const struct {
 };
 
 // An estimate's decision: tiles of `transform` samples along each axis, or of the whole axis if it
-// is shorter; maximum number of positions and of output channels at once; how to multiply.
+// is shorter; maximum number of positions and of output channels at once, SIZE_MAX for all; how to
+// multiply. Equal decisions are equal bytes: there is no padding.
 struct tiles_params {
     size_t transform, batch, oc_chunk;
     enum tiles_product product;
-    bool windows; // backward data as the transpose of forward with these parameters
+    unsigned windows; // 1: backward data as the transpose of forward with these parameters
 };
 
 // Memory of a worker for transposed backward weight. A pair of lines along the last axis keeps the

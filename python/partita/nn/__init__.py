@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Layers of PyTorch that Partita computes: `partita.nn.replace_(model)`, or the layers and functions by name."""
 from . import functional, testing
+from ._cache import set_cache_limit
 from ._replace import replace_, restore_
 from ._steps import set_saved_memory
 from .modules import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, forget
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
-           "functional", "replace_", "restore_", "set_saved_memory", "testing"]
+           "functional", "replace_", "restore_", "set_cache_limit", "set_saved_memory", "testing"]

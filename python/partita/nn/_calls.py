@@ -4,7 +4,7 @@
 Taps that change with every call (`uses` is 1) are packed into a filter that any layer of the same plan may borrow. For
 other taps the filter is kept with their tensor, and updated when the tensor has other memory or another version
 counter. Writes through `tensor.data` and NumPy do not count versions, so values are compared too: all of them, or a
-sample of those of large tensors; `forget` is for what the sample misses.
+sample of those of large tensors; `forget` is for what the sample misses. _cache.py limits the memory of all of them.
 """
 import os
 import re
@@ -15,20 +15,22 @@ import torch
 
 from partita import _arrays, _fork, _options, _store
 from partita._errors import check
+from partita._explain import Explanation
 from partita._partita import ffi, lib
-from partita._plan import Plan
+from partita._plan import Plan, make_filter
 from partita._problem import Problem
 
-from . import _geometry
+from . import _cache, _geometry
 
 _RUN = {"forward": lib.partita_forward, "backward_data": lib.partita_backward_data}
 _TWO_BYTES = (torch.float16, torch.bfloat16)
 # Engines that read and write such samples.
 _WITH_TWO_BYTES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise")
 _MAX_LAYERS = 512   # a network has some 100 shapes, each with up to three directions
-_MAX_FILTERS = 4    # of one tensor of taps
+_MAX_FORMS = 8      # of one tensor of taps, as heads that serve several sizes of images need them
 _MAX_COMPARED = 65536
 _SAMPLES = 16384
+_MANY_CALLS = 1024
 
 layers = _store.Store(_MAX_LAYERS)
 _taps: dict = {}  # filters of a tensor, by its id
@@ -52,18 +54,29 @@ _OPENMP_IS_SHARED = _shares_openmp()
 
 
 class _Thread(threading.local):
-    """What a thread keeps for its calls: the struct of a call, and the largest workspace so far."""
+    """What a thread keeps for its calls: the struct of a call, and a workspace. It grows when a call needs more, and
+    shrinks when many calls have needed less than half of it."""
 
     def __init__(self):
         self.call = ffi.new("struct partita_call *")
-        self.workspace, self.size = None, 0
+        self.workspace, self.size, self.held = None, 0, _cache.Held()
+        self.calls, self.peak = 0, 0  # since it was checked last, and the largest need of these
 
     def with_workspace(self, n_bytes):
-        if self.size < n_bytes:
-            self.call.workspace = ffi.NULL
-            self.workspace = _arrays.aligned(n_bytes)
-            self.call.workspace, self.size = ffi.from_buffer(self.workspace), n_bytes
+        if n_bytes > self.peak:
+            self.peak = n_bytes
+        self.calls += 1
+        if n_bytes > self.size or self.calls == _MANY_CALLS:
+            self._fit()
         return self.call
+
+    def _fit(self):
+        if not self.peak <= self.size <= 2 * self.peak:
+            self.call.workspace, self.workspace, self.size = ffi.NULL, None, 0
+            _cache.cache.add(self.held, self.peak)
+            self.workspace = _arrays.aligned(self.peak)
+            self.call.workspace, self.size = ffi.from_buffer(self.workspace), self.peak
+        self.calls = self.peak = 0
 
 
 _thread = _Thread()
@@ -83,6 +96,7 @@ class Layer:
         self.x_shape, self.w_shape, self.dtype = tuple(x_shape), tuple(w_shape), dtype
         self.memory_format = memory_format  # of x and y
         self.direction, self.plan, self.spare = direction, None, ([], [])
+        self.family = (direction, dtype, memory_format, self.w_shape, *map(tuple, geometry[:3]), groups, engine, threads)
         self.step = None  # of forward: the layer of _steps
         if x_shape[0] == 0:
             return  # an empty batch
@@ -94,6 +108,7 @@ class Layer:
         self.plan = self.plan_directions(problem, {"directions": (direction,), "threads": threads,
                                                    "engine": engine or None, "filter_uses": uses or None})
         self.workspace = self.largest_workspace()
+        self._filter_bytes, self.first_taps, self.again = None, None, False
 
     def plan_directions(self, problem, options):
         return Plan(problem, **options)
@@ -121,30 +136,76 @@ class Layer:
         """A filter of these taps, in the memory of an old one if there is one."""
         w, b = self.prepare_taps(w), self.prepare_taps(b)
         if old is None:
-            return self.plan.filter(w, b)
+            return make_filter(self.plan, w, b)  # without a copy of the taps
         call = self.call()
         check(lib.partita_filter_update(old._c, address(w), ffi.NULL if b is None else address(b), call))
         return old
 
+    def filter_bytes(self):
+        """Memory of a filter: what the planner says of the direction that it serves, but for the workspace."""
+        if self._filter_bytes is None:
+            direction = self.filter_direction()
+            needed, = (row.bytes for row in Explanation(self.plan).rows if row.chosen and row.direction == direction)
+            self._filter_bytes = _cache.whole_pages(max(needed - self.plan.workspace(direction), 0))
+        return self._filter_bytes
+
+    def filter_direction(self):
+        return self.direction
+
     def borrow(self, w, b):
-        """A filter of these taps that no other call uses."""
+        """A `_Spare` with a filter of these taps, which no other call uses."""
         try:
-            old = self.spare[b is not None].pop()
+            spare = self.spare[b is not None].pop()
         except IndexError:
-            old = None
-        return self.filter(w, b, old)
+            spare = _Spare(self, b is not None)
+            _cache.cache.add(spare, self.filter_bytes())
+        self.again = self.again or self.first_taps == id(w)
+        self.first_taps = self.first_taps or id(w)
+        spare.last, spare.again = _cache.now(), self.again
+        spare.filter = self.filter(w, b, spare.filter)
+        return spare
 
     def run(self, filter, result, operand):
         call = self.call()
         check(_RUN[self.direction](self.plan._c, filter._c, address(result), address(operand), call))
 
 
-class _Kept:
+class _Spare(_cache.Held):
+    """A filter that calls borrow from a layer, for taps of their own."""
+
+    def __init__(self, layer, biased):
+        self.family, self.form, self.filter = (layer.family, biased), layer.plan, None
+        self._list = layer.spare[biased]
+
+    def give_back(self):
+        self._list.append(self)
+
+    def drop(self):
+        try:
+            self._list.remove(self)
+            self.n_bytes = 0
+        except ValueError:
+            pass  # a call uses it
+
+
+class _Kept(_cache.Held):
     """A filter of one tensor of taps, with what tells whether these have changed."""
 
-    def __init__(self, layer):
+    def __init__(self, layer, w, b):
         self.layer, self.filter, self.seen, self.users = layer, None, None, [0]
+        self.calls, self.weights, self.sample_bytes = 0, (id(w), w.nbytes), _sample(w).nbytes
+        self.family, self.form = (id(w), layer.direction, b is None), layer.plan
         self.lock = _fork.lock()
+
+    @property
+    def again(self):
+        return self.calls > 1
+
+    def drop(self):
+        if self.lock.acquire(blocking=False):
+            if not self.users[0]:
+                self.filter, self.seen, self.n_bytes = None, None, 0
+            self.lock.release()
 
     def acquire(self, w, b):
         """The filter and the count of its users, which the caller decrements with `lock`."""
@@ -153,9 +214,13 @@ class _Kept:
                 self.seen = None
                 if self.users[0]:  # they keep the old filter
                     self.filter, self.users = None, [0]
+                if self.filter is None:
+                    _cache.cache.add(self, self.layer.filter_bytes() + self.sample_bytes)
                 self.filter = self.layer.filter(w, b, self.filter)
                 self.seen = _see(w), _see(b)
             self.users[0] += 1
+            self.calls += 1
+            self.last = _cache.now()
             return self.filter, self.users
 
 
@@ -201,7 +266,7 @@ def _kept_filters(w):
             def forget(reference):
                 if _taps.get(key, (None,))[0] is reference:
                     del _taps[key]
-            found = _taps[key] = weakref.ref(w, forget), _store.Store(_MAX_FILTERS)
+            found = _taps[key] = weakref.ref(w, forget), _store.Store(_MAX_FORMS)
     del before
     return found[1]
 
@@ -231,11 +296,11 @@ def _find_layer(*described):
 def _run(layer, w, b, uses, result, operand):
     """forward or backward_data with the taps w."""
     if uses == 1:
-        filter = layer.borrow(w, b)
-        layer.run(filter, result, operand)
-        layer.spare[b is not None].append(filter)
+        spare = layer.borrow(w, b)
+        layer.run(spare.filter, result, operand)
+        spare.give_back()
         return
-    kept = _kept_filters(w).get((layer, b is None), lambda: _Kept(layer))
+    kept = _kept_filters(w).get((layer, b is None), lambda: _Kept(layer, w, b))
     filter, users = kept.acquire(w, b)
     try:
         layer.run(filter, result, operand)

@@ -11,10 +11,24 @@ from partita import _fork
 from partita._errors import UnsupportedError, check
 from partita._partita import ffi, lib
 
-from . import _calls, _geometry
+from . import _cache, _calls, _geometry
 
 _ALL = ("forward", "backward_data", "backward_weight")
 _TYPES = (torch.float32, torch.float64)
+
+
+class _Saved(_cache.Held):
+    """Saved transforms of a layer, for one step at a time."""
+
+    def __init__(self, layer):
+        self.family, self.form, self.transforms = ("saved", layer.family), layer, None
+
+    @property
+    def again(self):
+        return self.form.again
+
+    def drop(self):
+        _memory.drop(self)
 
 
 class _Memory:
@@ -23,7 +37,7 @@ class _Memory:
     def __init__(self):
         self.limit = 1 << 30
         self.used = 0   # bytes, of steps and of those that wait
-        self.idle = []  # (layer, saved) of those that wait, the longest unused first
+        self.idle = []  # those that wait, the longest unused first
         self.lock = _fork.lock()
 
     def _drop(self, limit):
@@ -31,8 +45,12 @@ class _Memory:
         dropped = []
         while self.used > limit and self.idle:
             dropped.append(self.idle.pop(0))
-            self.used -= dropped[-1][0].saved_bytes
+            self._forget(dropped[-1])
         return dropped
+
+    def _forget(self, saved):
+        self.used -= saved.form.saved_bytes
+        saved.n_bytes = 0
 
     def set_limit(self, limit):
         with self.lock:
@@ -40,30 +58,39 @@ class _Memory:
             dropped = self._drop(limit)
         dropped.clear()  # without the lock
 
+    def drop(self, saved):
+        """Releases transforms if they wait."""
+        with self.lock:
+            if saved in self.idle:
+                self.idle.remove(saved)
+                self._forget(saved)
+
     def take(self, layer):
         """Saved transforms of a layer that no other step uses; None beyond the limit."""
         with self.lock:
             for i in reversed(range(len(self.idle))):
-                if self.idle[i][0] is layer:
-                    return self.idle.pop(i)[1]
+                if self.idle[i].form is layer:
+                    return self.idle.pop(i)
             dropped = self._drop(self.limit - layer.saved_bytes)
             if self.used + layer.saved_bytes > self.limit:
                 return None
             self.used += layer.saved_bytes
         dropped.clear()
+        saved = _Saved(layer)
         try:
-            return layer.plan.saved()
+            _cache.cache.add(saved, layer.saved_bytes)
+            saved.transforms = layer.plan.saved()
         except MemoryError:
-            self.give(layer, None)
+            with self.lock:
+                self._forget(saved)
             return None
+        return saved
 
-    def give(self, layer, saved):
+    def give(self, saved):
         """Ends their use by a step."""
         with self.lock:
-            if saved is None:
-                self.used -= layer.saved_bytes
-            else:
-                self.idle.append((layer, saved))
+            saved.last = _cache.now()
+            self.idle.append(saved)
             dropped = self._drop(self.limit)
         dropped.clear()
 
@@ -101,6 +128,9 @@ class _StepLayer(_calls.Layer):
         self.saved_bytes = lib.partita_saved_bytes(plan._c)
         return plan
 
+    def filter_direction(self):
+        return "forward"  # whose filters both directions read
+
     def largest_workspace(self):
         return max(map(self.plan.workspace, _ALL)) if self.plan else 0
 
@@ -118,22 +148,22 @@ class Step:
     """Forward with saved transforms, and the gradients that use them."""
 
     def __init__(self, layer, saved):
-        self.layer, self.saved, self.filter = layer, saved, None
+        self.layer, self.saved, self.spare = layer, saved, None
 
     def forward(self, x, w, b):
         layer, samples = self.layer, self.layer.prepare(x)
-        self.x, self.biased = samples.data_ptr(), b is not None
-        self.filter = layer.borrow(w, b)
+        self.x = samples.data_ptr()
+        self.spare = layer.borrow(w, b)
         y = layer.new(x, layer.y_shape)
         self._run(lib.partita_forward, y, samples)
         return y
 
     def _run(self, function, result, operand):
-        self._call(function, self.filter._c, _calls.address(result), _calls.address(operand))
+        self._call(function, self.spare.filter._c, _calls.address(result), _calls.address(operand))
 
     def _call(self, function, *arguments):
         call = self.layer.call()
-        call.saved = self.saved._c if self.saved else ffi.NULL
+        call.saved = self.saved.transforms._c if self.saved else ffi.NULL
         try:
             check(function(self.layer.plan._c, *arguments, call))
         finally:
@@ -144,9 +174,8 @@ class Step:
         layer = self.layer
         gx, gw = layer.new(gy, layer.x_shape), x.new_empty(layer.w_shape)
         gy, samples = layer.prepare(gy), layer.prepare(x) if self.saved is None else x
-        if self.filter is None:
-            self.filter = layer.borrow(w, None)
-            self.biased = False
+        if self.spare is None:
+            self.spare = layer.borrow(w, None)
         self._run(lib.partita_backward_data, gx, gy)
         # Saved transforms are of the samples that forward read; elsewhere lies a copy.
         known = self.saved is None or samples.data_ptr() == self.x
@@ -157,11 +186,11 @@ class Step:
 
     def release(self):
         """Returns what it has borrowed."""
-        saved, filter, self.saved, self.filter = self.saved, self.filter, None, None
-        if filter is not None:
-            self.layer.spare[self.biased].append(filter)
+        saved, spare, self.saved, self.spare = self.saved, self.spare, None, None
+        if spare is not None:
+            spare.give_back()
         if saved is not None:
-            _memory.give(self.layer, saved)
+            _memory.give(saved)
 
     __del__ = release  # of a graph whose gradients were not wanted
 
