@@ -10,7 +10,7 @@
 #include "overlap.h"
 #include "product/split_k.h"
 
-enum { TARGET_TASKS = 32 }; // groups are split into chunks of terms until there are so many
+enum { TARGET_TASKS = 16 }; // groups are split into chunks of terms until there are so many
 
 static size_t overlap_weight_terms(const struct shape *shape, size_t hop)
 {
