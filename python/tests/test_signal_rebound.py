@@ -90,6 +90,15 @@ def test_short_windows_of_short_signals():
             np.testing.assert_allclose(got, theirs, atol=1e-13)
 
 
+def test_designs_are_kept_and_not_changed():
+    """SciPy scales the taps that it designs where they stand."""
+    x = np.arange(50.0)
+    for keywords in ({}, {"window": ("kaiser", 4.0)}):
+        for _ in range(3):
+            got, theirs = (module.resample_poly(x, 3, 2, **keywords) for module in (signal, scipy_signal))
+            np.testing.assert_allclose(got, theirs, atol=1e-12)
+
+
 ERRORS = [("resample_poly", ([1.0], 0, 1)), ("resample_poly", ([1.0], 1.5, 1)), ("resample_poly", ([1.0], 1, 2, 0, "spam")),
           ("resample_poly", ([1.0], 1, 2, 0, np.eye(2))), ("resample_poly", ([1.0], 1, 2, 0, "hann", "spam")),
           ("resample_poly", ([1.0], 1, 2, 0, "hann", "mean", 1)), ("resample_poly", ([1.0], 1, 2, 1)),

@@ -46,7 +46,7 @@ def test_axes_of_hilbert(keywords, rng):
 
 WINDOWS = ({}, {"nperseg": 65, "noverlap": 60, "nfft": 100}, {"window": ("kaiser", 3.0), "nperseg": 100, "noverlap": 0},
            {"window": np.hanning(63), "nperseg": 63}, {"nperseg": 1, "noverlap": 0}, {"nperseg": 2},
-           {"nperseg": 50, "scaling": "psd", "fs": 3})
+           {"window": ("general_cosine", [0.5, 0.5]), "nperseg": 64}, {"nperseg": 50, "scaling": "psd", "fs": 3})
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64", "int16", "complex64", "complex128"))

@@ -21,6 +21,7 @@ ALLOWED = """
 partita._dask.made_by._isa
 partita._signal.fallback.originals
 partita._signal.rebound.rebound
+partita._signal.spectra._named_window
 partita.nn._measure._path
 partita.nn._ops.RecordedConv
 partita.nn._replace._subclass

@@ -27,6 +27,19 @@ def _copy(function, names):
     return copy
 
 
+def remembered(function):
+    """The function, whose last 64 results are kept: filters and windows, of which callers get copies."""
+    kept = functools.lru_cache(64, typed=True)(function)
+
+    def call(*args, **kwargs):
+        try:
+            return kept(*args, **kwargs).copy()
+        except TypeError:  # arguments without a hash
+            return function(*args, **kwargs)
+
+    return call
+
+
 @functools.cache
 def rebound(name):
     """SciPy's function `name`, built on the functions of this package."""
@@ -36,9 +49,10 @@ def rebound(name):
         raise ImportError(f"partita.signal.{name} needs SciPy, which is not installed") from None
     names = {"upfirdn": filters.upfirdn, "lfilter": filters.lfilter, "resample_poly": resample_poly,
              "convolve1d": _convolve1d}
-    gust = inspect.unwrap(function).__globals__.get("_filtfilt_gust")
-    if gust is not None:
-        names["_filtfilt_gust"] = _copy(gust, names)
+    scope = inspect.unwrap(function).__globals__
+    names |= {design: remembered(scope[design]) for design in ("firwin", "savgol_coeffs") if design in scope}
+    if "_filtfilt_gust" in scope:
+        names["_filtfilt_gust"] = _copy(scope["_filtfilt_gust"], names)
     return _copy(function, names)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Analytic signals and short-time spectra, by scipy.fft: transforms of real samples, in pieces that caches hold."""
+import functools
 import math
 import warnings
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from partita._signal import dtypes, general, tensors
 from partita._signal.fallback import scipy_answers
+from partita._signal.rebound import remembered
 
 _PIECE = 2**18  # samples that are transformed at once, if there are several transforms
 _ROUGH = 64  # transforms of n points are slower than convolutions of 2 n if n has a prime factor above this
@@ -39,7 +41,7 @@ def _hilbert_taps(n):
 
 def _hilbert_transform(x):
     """The Hilbert transforms of real signals of the last axis."""
-    from scipy import fft
+    import scipy.fft as fft
 
     n = x.shape[-1]
     if n > 1 and x.dtype.char in "fd" and _is_rough(n):
@@ -85,12 +87,17 @@ def hilbert(x, N=None, axis=-1):
     return np.ascontiguousarray(np.moveaxis(y, -1, axis))
 
 
+@functools.cache
+def _named_window():
+    import scipy.signal
+
+    return remembered(scipy.signal.get_window)
+
+
 def _window(window, n):
     """The window of n samples as an array; None if SciPy shall answer."""
     if isinstance(window, (str, tuple)):
-        from scipy.signal import get_window
-
-        return get_window(window, n)
+        return _named_window()(window, n)
     window = np.asarray(window)
     return window if window.shape == (n,) and window.dtype.kind in "biuf" else None
 
@@ -127,7 +134,7 @@ def stft(x, fs=1.0, window="hann_periodic", nperseg=256, noverlap=None, nfft=Non
     >>> spectra.shape, float(f[np.abs(spectra[:, 9]).argmax()])
     ((33, 129), 0.25)
     """
-    from scipy import fft
+    import scipy.fft as fft
 
     given = (x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, boundary, padded, axis, scaling)
     x, answer = np.asarray(x), None
@@ -152,7 +159,7 @@ def _stft(x, window, sizes, extension, fs, onesided):
 
     None if SciPy answers. `fs`: the sample rate if spectra are scaled by it.
     """
-    from scipy import fft
+    import scipy.fft as fft
 
     segment, step, points = sizes
     boundary, padded = extension
@@ -223,7 +230,7 @@ def istft(Zxx, fs=1.0, window="hann_periodic", nperseg=None, noverlap=None, nfft
 
 def _istft(spectra, sizes, window, onesided, fs):
     """Sums of windowed segments and of squared windows, from spectra [..., segments, frequencies]; None if SciPy answers."""
-    from scipy import fft
+    import scipy.fft as fft
 
     segment, step, points = sizes
     window = _window(window, segment) if _sizes(step) else None
