@@ -21,9 +21,9 @@ from partita._errors import UnsupportedError
 from . import _calls, _geometry, _ops
 from . import functional as ours
 
-_MARGIN = 0.95    # of torch's time: a layer that saves less stays with torch
-_SECONDS = 0.05   # of processor time, for two calls that take turns four times or more
-_FEW = 20         # this many times as long, for fewer turns
+_MARGIN = 0.92    # of torch's time: a layer that saves less stays with torch
+_SECONDS = 0.05   # of processor time, for two calls of a layer that take turns four times or more
+_FEW = 10         # this many times as long, for fewer turns
 _MAX_TURNS = 50
 
 
@@ -41,17 +41,20 @@ class _Memory:
 
     def __init__(self):
         self.known = None
-        self.lock = _fork.lock()  # held while a kind is measured: other threads wait
+        self.lock = _fork.lock()
 
     def find(self, text, make):
         """The decision of a kind, which `make` returns if it is not known."""
         with self.lock:
             if self.known is None:
                 self.known = dict(_read())
-            if text not in self.known:
-                self.known[text] = make()
-                _append(text, self.known[text])
-            return self.known[text]
+            found = self.known.get(text)
+        if found is None:
+            made = make()  # without the lock: a model measures its layers
+            with self.lock:
+                found = self.known.setdefault(text, made)
+            _append(text, found)
+        return found
 
 
 memory = _Memory()
@@ -95,16 +98,16 @@ def clock():
     return time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
 
 
-def compare(calls, margin=1.0):
-    """A decision by the shortest times that two calls return, which take turns; their first ones do not count. The first
-    call is PyTorch's, and Partita's has to take less than `margin` of its time."""
+def compare(calls, margin=1.0, seconds=0.5):
+    """A decision by the shortest times that two calls return, which take turns; their first ones do not count. The
+    first call is PyTorch's, and Partita's has to take less than `margin` of its time."""
     for call in calls:
         call()
     theirs = mine = math.inf
     begin = time.process_time()  # without the pauses in which other processes run
     for turn in range(1, _MAX_TURNS + 1):
         theirs, mine = min(theirs, calls[0]()), min(mine, calls[1]())
-        if time.process_time() - begin > _SECONDS * (1 if turn > 3 else _FEW):
+        if time.process_time() - begin > seconds * (1 if turn > 3 else _FEW):
             break
     return Decision(mine < margin * theirs, 1e6 * theirs, 1e6 * mine)
 
@@ -148,7 +151,8 @@ def decide(layer, kind, x, w, b, output_size):
     """The decision of a kind of calls, for which they are measured if they have not been yet."""
     def measure():
         try:
-            return compare([_timed(layer, library, x, w, b, output_size) for library in (F, ours)], _MARGIN)
+            return compare([_timed(layer, library, x, w, b, output_size) for library in (F, ours)], _MARGIN,
+                           _SECONDS)
         except (UnsupportedError, MemoryError) as error:
             return Decision(False, reason=str(error))
     found = memory.find(json.dumps(kind), measure)

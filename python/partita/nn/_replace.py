@@ -50,22 +50,18 @@ def replace_(model, example_input=None, *, train=None, where=None):
 
     Raises
     ------
-    TypeError
-        If the example is a function.
-    ValueError
-        If there are an example and `where`.
+    TypeError, ValueError
+        If the example is a function, or stands beside `where`. Errors of the model with the example leave it as it was.
 
     Notes
     -----
     Sizes of which the first four bits agree are of one kind. Decisions are kept for all models and processes in
-    ``$XDG_CACHE_HOME/partita/layers-*.jsonl`` (by default in ``~/.cache``) by processor, threads and versions; delete it
-    to measure anew. Calls that are compiled, exported, traced or transformed, and all calls if
+    ``$XDG_CACHE_HOME/partita/layers-*.jsonl`` (by default in ``~/.cache``) by processor, threads and versions; delete
+    it to measure anew. Calls that are compiled, exported, traced or transformed, and all calls if
     ``torch.use_deterministic_algorithms(True)`` holds, do not measure. They do as the latest measured call did, or else
     Partita computes kernels of seven or more taps in f32 and f64.
 
-    Without gradients a layer keeps its taps packed and compares them at each call. Of more than 65 536 taps it compares a
-    sample: after a few of these have been written through ``weight.data`` or NumPy, which PyTorch does not count as a new
-    version, call `forget`. Optimizers, ``load_state_dict`` and all other changes are seen.
+    See `forget` for taps that have been written through ``weight.data`` or NumPy.
 
     Examples
     --------
@@ -79,11 +75,16 @@ def replace_(model, example_input=None, *, train=None, where=None):
         raise TypeError("example_input is a function: is it meant as where=?")
     if where is not None and example_input is not None:
         raise ValueError("where chooses layers without measuring them: leave out example_input")
+    before = {layer for layer in model.modules() if isinstance(layer, modules.Replaced)}
     entries = [(name, layer, *_exchange(layer, where)) for name, layer in model.named_modules()]
     entries = [entry for entry in entries if any(entry[2:])]
     if example_input is None:
         return Report(entries, example=False)
-    return _measured(model, example_input, model.training if train is None else train, entries)
+    try:
+        return _measured(model, example_input, model.training if train is None else train, entries)
+    except BaseException:
+        restore_(model, lambda layer: layer not in before)
+        raise
 
 
 def restore_(model, where=lambda layer: True):
@@ -128,7 +129,8 @@ def _ours(layer):
     kind = layer.cls_to_become if isinstance(layer, LazyModuleMixin) else type(layer)
     if not issubclass(kind or object, tuple(modules._OURS)):
         is_like = hasattr(layer, "kernel_size") and hasattr(layer, "in_channels")
-        return f"{type(layer).__module__}.{type(layer).__name__} is no subclass of a layer of torch.nn" if is_like else ""
+        kind = type(layer)
+        return f"{kind.__module__}.{kind.__name__} is no subclass of a layer of torch.nn" if is_like else ""
     if not parametrize.is_parametrized(layer):
         return _ours_of_class(kind)
     base = _ours_of_class(kind.__bases__[0])
@@ -230,7 +232,8 @@ def _decide_whole(model, example, train, layers):
         for layer, choices in zip(layers, used):
             layer._choices = choices
         begin = seconds()
-        results = [t for t in _pytree.tree_leaves(_run(model, example)) if isinstance(t, torch.Tensor) and t.requires_grad]
+        results = _pytree.tree_leaves(_run(model, example))
+        results = [t for t in results if isinstance(t, torch.Tensor) and t.requires_grad]
         if train and results:
             torch.autograd.grad(results, parameters, [torch.ones_like(t) for t in results], allow_unused=True)
         return seconds() - begin
