@@ -82,7 +82,10 @@ static double product_seconds(const struct request *request, size_t spectrum)
     if (filter <= model->cache_bytes / 2) return costs->cmac_cached;
     if (size_mul(shape->group_in + 1, spectrum) > model->cache_bytes / 2) return costs->cmac_far;
     const bool memory = filter > model->shared_bytes / 2;
-    return costs->product[memory ? COST_MEMORY : COST_FAR][0];
+    const double read = costs->product[memory ? COST_MEMORY : COST_FAR][0];
+    const bool sums = request->direction == PARTITA_BACKWARD_WEIGHT &&
+                      filter / shape->groups > model->cache_bytes / 2;
+    return sums ? 2 * read : read; // sums in place of a filter are also written
 }
 
 double overlap_block_seconds(const struct request *request, size_t n, double moves, double fft)

@@ -64,8 +64,7 @@ static bool estimate_weight(const struct request *request, size_t n, double move
     const size_t alone = chunks > 1 ? 0 : size_mul(lone, spectrum);
     const size_t worker = size_add(several, alone), shared = sums_bytes(shape, chunks, spectrum);
     if (worker > request->workspace_limit) return false;
-    const double paths = (double)shape_path_count(shape);
-    const double bins = (double)n / 2 + 1;
+    const double paths = (double)shape_path_count(shape), bins = (double)n / 2 + 1;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
     const double fft = cost_model_fft(request->model, shape->f64, false, n);
     const double end = paths * (fft / 2 + (double)n * (double)(chunks + 1) * costs->work.copy);
