@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Layers of partita.nn under torch's DistributedDataParallel, in two processes on this machine: the losses of one process,
-checkpoints, and reductions of gradients that begin while the backward pass goes on, as with torch's own layers."""
+"""Layers of partita.nn under torch's DistributedDataParallel and fully_shard, in two processes on this machine: the losses
+of one process, checkpoints, and reductions of gradients that begin while the backward pass goes on, as with torch's own
+layers."""
 import os
 import pathlib
 import re
@@ -84,6 +85,21 @@ def train_together(rank, folder):
     return mean(losses), mean(continued)
 
 
+def train_sharded(rank):
+    """Each process keeps a half of the parameters and gathers those of a layer for its calls."""
+    from torch.distributed.fsdp import fully_shard
+    part = slice(rank * SHAPE[0] // PROCESSES, (rank + 1) * SHAPE[0] // PROCESSES)
+    mesh = torch.distributed.init_device_mesh("cpu", (PROCESSES,))
+    model = network(True)
+    for layer in model:
+        if isinstance(layer, (torch.nn.Conv1d, torch.nn.Conv2d)):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    losses = train(model, optimizer_of(model), slice(None), part)
+    torch.distributed.all_reduce(losses)
+    return losses / PROCESSES
+
+
 def order_of_events(ours):
     """When layers begin their backward pass and when gradients are reduced, in the last of some steps. Buckets are small:
     one for nearly every parameter."""
@@ -112,9 +128,10 @@ def main(rank, folder):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=PROCESSES)
     losses, continued = train_together(rank, folder)
+    sharded = train_sharded(rank)
     events = [order_of_events(ours) for ours in (True, False)]
     if rank == 0:
-        torch.save({"losses": losses, "continued": continued, "events": events}, folder / "results.pt")
+        torch.save({"losses": losses, "continued": continued, "sharded": sharded, "events": events}, folder / "results.pt")
     torch.distributed.barrier()  # a process that ended earlier would break the connection under the other one
     torch.distributed.destroy_process_group()
 
@@ -146,7 +163,8 @@ def losses_of_one_process(change=0.0, seed=0):
     return train(model, optimizer_of(model), slice(None)).numpy()
 
 
-def test_losses_of_one_process(results):
+@pytest.mark.parametrize("kind", ["losses", "sharded"])
+def test_losses_of_one_process(results, kind):
     """Two processes add the same numbers in another order. The longest sums, of the first layer's gradient, have
     8 * 16 * 16 terms, so a step's rounding changes parameters by no more than a relative 2 * 2048 u of the gradients, all
     steps by STEPS times that. What such a change does to the losses is measured with a larger one, in three directions."""
@@ -155,7 +173,7 @@ def test_losses_of_one_process(results):
     gain = max(np.abs(losses_of_one_process(change, seed) - alone).max() for seed in range(3)) / change
     gate = gain * STEPS * 2 * 2048 * 2.0**-53
     assert gate < 1e-8 * alone.min() # so that it says something
-    np.testing.assert_allclose(results["losses"].numpy(), alone, rtol=0, atol=gate)
+    np.testing.assert_allclose(results[kind].numpy(), alone, rtol=0, atol=gate)
 
 
 def test_a_checkpoint_continues_with_the_same_bits(results):

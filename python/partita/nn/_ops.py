@@ -38,6 +38,15 @@ def is_plain_call(*tensors):
     return is_undispatched(*tensors) and not is_recorded(*tensors)
 
 
+is_profiled = torch.autograd._profiler_enabled  # a flag; in graphs of torch.compile it is not asked
+
+
+def profiled(name, tensors, call, *arguments):
+    """A call that skips the dispatcher, as an event of torch.profiler, which may want the shapes of its tensors."""
+    with torch._C._profiler._RecordFunctionFast(name, [t for t in tensors if t is not None]):
+        return call(*arguments)
+
+
 def _operator(name, tensors):
     return torch.library.custom_op(f"partita::{name}", mutates_args=(), device_types="cpu",
                                    schema=f"({tensors}, {_LAYER}")
@@ -105,10 +114,12 @@ def _save(ctx, inputs, output):
     ctx.layer = tuple(layer)
 
 
-def _conv_gradients(ctx, g):
+def _conv_gradients(ctx, g, is_observed=False):
     """The gradients of x, w and b, which PyTorch adds to `.grad` in place. A function that adds them by itself, as
     Plan.backward_weight can, would need as much memory and bypass hooks, torch.autograd.grad and distributed training."""
     x, w = ctx.saved_tensors
+    if not is_observed and is_profiled():
+        return profiled("partita::conv_backward", (g, x, w), _conv_gradients, ctx, g, True)
     x_shape, w_shape = ctx.shapes
     plain = is_plain_call(g, x, w)
     gx = gw = gb = None

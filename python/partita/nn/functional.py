@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from partita import _options
 
-from . import _calls, _geometry, _ops
+from . import _calls, _export, _geometry, _ops
 
 __all__ = ["causal_conv1d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
            "fft_conv"]
@@ -169,7 +169,9 @@ def _remember(described, rank, x, w, b, stride, pad, dilation, groups):
     return seen
 
 
-def _run_seen(seen, x, w, b):
+def _run_seen(seen, x, w, b, is_observed=False):
+    if not is_observed and _ops.is_profiled():
+        return _ops.profiled("partita::conv", (x, w, b), _run_seen, seen, x, w, b, True)
     found, layer = seen
     if _ops.is_recorded(x, w, b):
         return _ops.RecordedConv.apply(x, w, b, found, layer)
@@ -178,15 +180,17 @@ def _run_seen(seen, x, w, b):
 
 def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise):
     """The convolution, or what `otherwise` returns where the package does not compute it."""
-    if not _shapes_fit(rank, x, w) or _differentiates_otherwise():
+    if not _shapes_fit(rank, x, w) or _differentiates_otherwise() or _export.is_exported():
         return otherwise()
+    _export.count_flops()
     dtype, x, w, b = _autocast(x, w, b)
     batched = x.dim() == rank + 2
     items = x if batched else x.unsqueeze(0)
     if (_geometry.refused_tensors(items, w, b) or _geometry.refused_channels(items, w, b, groups, False)
             or _geometry.refused_sizes(items, w, stride, pad, dilation)):
         return otherwise()
-    conv = _ops.compute_conv if _ops.is_plain_call(items, w, b) else torch.ops.partita.conv
+    plain = _ops.is_plain_call(items, w, b) and not _ops.is_profiled()
+    conv = _ops.compute_conv if plain else torch.ops.partita.conv
     y = conv(items, w, b, stride, pad, dilation, groups, "", uses(w)).to(dtype)
     return y if batched else y.squeeze(0)
 
@@ -194,7 +198,8 @@ def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise):
 def _conv_transpose(rank, x, w, b, stride, padding, output_padding, groups, dilation):
     layer = [_geometry.axes(value, rank) for value in (stride, padding, output_padding, dilation)]
     y = None
-    if None not in layer and _shapes_fit(rank, x, w) and not _differentiates_otherwise():
+    if None not in layer and _shapes_fit(rank, x, w) and not (_differentiates_otherwise() or _export.is_exported()):
+        _export.count_flops()
         y = _run_transposed(rank, *_autocast(x, w, b), layer, groups)
     if y is None:
         return _CONV_TRANSPOSE[rank](x, w, b, stride, padding, output_padding, groups, dilation)

@@ -3,10 +3,13 @@
 state, padding modes, errors."""
 import torch
 import torch.nn.functional as F
+from torch.nn.modules.utils import _pair, _single, _triple  # noqa: F401 (for _export._scripted_as)
 
-from . import _calls, _stream, functional
+from . import _calls, _export, _stream, functional
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget"]
+
+_Tensor = torch.Tensor
 
 
 class Replaced:
@@ -23,6 +26,8 @@ class Replaced:
 
 class _Conv(Replaced):
     def _conv_forward(self, input, weight, bias):
+        if type(input) is not _Tensor and _export.is_traced(input):
+            return _export.traced(self, input)
         choices = self._choices
         partita = choices is None or choices.is_partita(self, input, weight, bias, None)
         return self._compute(functional if partita else F, input, weight, bias, None)
@@ -36,6 +41,8 @@ class _Conv(Replaced):
 
 class _ConvTranspose(Replaced):
     def forward(self, input, output_size=None):
+        if type(input) is not _Tensor and _export.is_traced(input):
+            return _export.traced(self, input, output_size)
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
         choices, weight, bias = self._choices, self.weight, self.bias
@@ -113,6 +120,7 @@ class ConvTranspose3d(_ConvTranspose, torch.nn.ConvTranspose3d):
 _OURS = {getattr(torch.nn, layer.__name__): layer
          for layer in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)}
 _TORCHS = {ours: torchs for torchs, ours in _OURS.items()}
+_export.register(_TORCHS)
 
 
 def forget(model):
