@@ -471,8 +471,7 @@ bool partition_search(const struct shape *shape, const struct partition_device *
     *ret = (struct partition_layout){0};
     for (size_t quantum = PARTITION_MIN_QUANTUM;
          quantum == PARTITION_MIN_QUANTUM || quantum <= max_quantum; quantum *= 2) {
-        // Calls of whole blocks admit the layouts for any calls, too, where these happen to be
-        // cheaper.
+        // Whole blocks admit the layouts for any calls, too, which may be cheaper.
         for (int whole = shape->whole_blocks && shape->block % quantum == 0; whole >= 0; whole--) {
             struct search search = {
                 .shape = shape, .device = device, .quantum = quantum, .whole = whole};

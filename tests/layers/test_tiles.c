@@ -324,6 +324,7 @@ static const struct partita_problem problems[] = {
     {SIZE(211), BATCH(2), CHANNELS(2, 3), KERNEL(37)},
     {SIZE(7, 9, 11), CHANNELS(3, 10), KERNEL(2, 3, 2), PAD_BEGIN(1, 1, 1)},
     {SIZE(7, 6), CHANNELS(300, 2), KERNEL(2, 2)},
+    {SIZE(11, 12), CHANNELS(2, 21), KERNEL(3, 3)},
 };
 
 struct variant_case {
@@ -334,7 +335,8 @@ struct variant_case {
 static void every_variant(void **state)
 {
     const struct variant_case *c = *state;
-    static const size_t transforms[] = {6, 14, 27, 40}, blocks[] = {16, 48}, parts[] = {8, 1 << 20};
+    static const size_t transforms[] = {6, 14, 27, 40}, blocks[] = {16, 48},
+                        parts[] = {8, 10, 1 << 20};
     struct partita_problem problem = problems[c->problem];
     problem.signal = problem.taps = c->type;
     struct random random = random_start("ways");
@@ -344,11 +346,11 @@ static void every_variant(void **state)
         &(struct partita_options){.engine = "cpu/tiles", .threads = 1, .directions = LAYER_ALL},
         &random);
     int n_made = 0;
-    for (size_t i = 0; i < 4 * sizeof transforms / sizeof *transforms; i++)
+    for (size_t i = 0; i < 6 * sizeof transforms / sizeof *transforms; i++)
         for (int product = TILES_COMPLEX; product <= TILES_TRANSPOSED; product++) {
-            const struct tiles_params params = {.transform = transforms[i / 4],
-                                                .batch = blocks[i / 2 % 2],
-                                                .oc_chunk = parts[i % 2],
+            const struct tiles_params params = {.transform = transforms[i / 6],
+                                                .batch = blocks[i / 3 % 2],
+                                                .oc_chunk = parts[i % 3],
                                                 .product = (enum tiles_product)product};
             const bool made = remake(layer.plan, &params),
                        data = remake(layer.plan->backward_data, &params);

@@ -86,7 +86,8 @@ void tiles_layout_batches(const struct tiles_params *params, struct tiles *p)
     const size_t batches = p->positions ? ceil_div(p->positions, params->batch) : 1;
     const size_t out = size_round_up(p->out, p->lanes);
     p->batch = size_max(size_round_up(ceil_div(p->positions, batches), p->lanes), p->lanes);
-    p->oc_chunk = p->weight ? p->out : size_min(params->oc_chunk, p->out);
+    const size_t chunk = size_min(params->oc_chunk, p->out); // begins with a block of factors
+    p->oc_chunk = p->weight ? p->out : size_min(size_round_up(chunk, CONV_CHANNELS), p->out);
     assert(p->batch * batches >= p->positions);
     const size_t terms = p->product == TILES_GAUSS ? TILES.max_terms : TILES.max_terms / 2;
     const size_t row = 2 * p->batch;
