@@ -194,7 +194,11 @@ def _run(x, passes, out):
     before, after, mode = (first_axis[0].before[0], first_axis[0].after(0), first_axis[0].mode) if first_axis else (0, 0, 0)
     rows = min(n, max(SLAB // row, 2 * (before + after), 1))
     integers = out.dtype if out.dtype.kind in "iu" else None
-    direct = out.dtype == np.float64 and out.dtype.isnative and out.flags.c_contiguous and out.flags.aligned
+    later = []
+    if first_axis and rows * row > 4 * SLAB:  # the passes after that along the first axis have slabs of fewer rows
+        behind = 1 + next(i for i, p in enumerate(passes) if p is first_axis[0])
+        passes, later = passes[:behind], passes[behind:]
+    direct = not later and out.dtype == np.float64 and out.flags.c_contiguous and out.flags.aligned
     steps = {}
     for first in range(0, n, rows):
         last = min(n, first + rows)
@@ -208,15 +212,18 @@ def _run(x, passes, out):
             steps[len(v)] = list(_steps(passes, v.shape, integers))
         chain, whole = steps[len(v)], x.dtype.kind in "biu"
         for step in chain:
-            if v.dtype != np.float64 or not v.flags.c_contiguous or not v.dtype.isnative or not v.flags.aligned:
+            fills = outside is not None and step.p is first_axis[0] and mode == CONSTANT
+            if fills or not (step.inner or (v.dtype == np.float64 and v.flags.c_contiguous and v.flags.aligned)):
                 np.copyto(step.source, v, casting="unsafe")
                 v = step.source
-            if outside is not None and step.p is first_axis[0] and mode == CONSTANT:
+            if fills:
                 v[outside] = step.p.cval
             v = step.run(v, whole and step.p.cval.is_integer(),
                          out[first:last] if direct and step is chain[-1] else None)
             whole = integers is not None
-        if not direct:
+        if later:
+            _run(v if v.size > 4 * SLAB else v.copy(), later, out[first:last])  # not in the memory that those passes use
+        elif not direct:
             out[first:last] = v
 
 

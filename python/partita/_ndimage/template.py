@@ -10,13 +10,13 @@ from partita._signal import general
 _UNIT = 2.0**-53
 
 
-_ADDED = 64  # samples of a window along an axis that are added one by one
+_ADDED = 32  # samples of a window along an axis that are added one by one
 
 
 def _window_sums(x, sizes):
     """Sums of all windows.
 
-    Unlike those of an integral image they have rounding errors of the samples in the window only: along an axis at most 64
+    Unlike those of an integral image they have rounding errors of the samples in the window only: along an axis at most 32
     samples are added one by one, longer windows are two halves and, if they are odd, a sample.
     """
     passes = []
@@ -132,19 +132,14 @@ def _coefficients(x, t):
         return np.zeros(y.shape)
     # A sum of m terms errs by at most m u of the sum of their magnitudes, the transforms of the correlation by
     # 21 log2(N) u of the product of both norms (Higham, Accuracy and Stability of Numerical Algorithms, 4.2 and 24.2).
-    squares = _window_sums(x * x, t.shape)
     error = 21 * math.log2(2 * x.size) * _UNIT * float(np.linalg.norm(x.reshape(-1)))
-    least = squares * (4 * (sum(t.shape) + 2) * _UNIT)
-    np.maximum(least, error * error, out=least)
-    sums = _window_sums(x, t.shape)
-    sums = sums * sums
-    sums /= t.size
-    squares -= sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        constant = squares <= least
-        np.maximum(squares, least, out=squares)
-        np.sqrt(squares, out=squares)
-        squares *= norm
-        y /= squares
-    y[constant] = 0
+    squares, sums = _window_sums(x * x, t.shape), _window_sums(x, t.shape)
+    rows = max(1, slabs.SLAB // y[0].size)
+    for first in range(0, len(y), rows):  # whose intermediate results fit into a cache
+        part = slice(first, first + rows)
+        least = np.maximum(squares[part] * (4 * (sum(t.shape) + 2) * _UNIT), error * error)
+        variations = squares[part] - sums[part] * sums[part] / t.size
+        with np.errstate(invalid="ignore", divide="ignore"):
+            y[part] /= np.sqrt(np.maximum(variations, least)) * norm
+            y[part][variations <= least] = 0
     return y
