@@ -117,6 +117,16 @@ def test_trace(grad):
     assert "partita::" not in str(trace.inlined_graph)
 
 
+def test_trace_of_layers_whose_choices_depend_on_gradients():
+    """The trace is checked without them."""
+    model = network(False)
+    ours.replace_(model)
+    for layer in model:
+        if isinstance(layer, ours.modules.Replaced):
+            layer._choices.latest = {(True, False): True, (False, False): False}  # gradients, autocast
+    require_network(torch.jit.trace(model, X)(X))
+
+
 # Graphs of torch.fx, fused and quantised models.
 
 def test_fx_keeps_the_layers():

@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from . import _measure
+from . import _export, _measure
 
 _MAX_KINDS = 512
 _REAL = (torch.float32, torch.float64)
@@ -59,9 +59,10 @@ class Choices:
         return decision.partita
 
     def settled(self, layer, x):
-        """The choice for a call that is compiled, traced, transformed, or not to be measured: that of the latest call
-        with the same mode of gradients and autocast; else by the size of the kernel, as are many measured ones."""
-        if not isinstance(x, torch.Tensor):
+        """The choice for a call that is compiled, transformed, or not to be measured: that of the latest call with the
+        same mode of gradients and autocast; else by the size of the kernel, as are many measured ones. For a call that
+        is exported or traced: PyTorch."""
+        if not isinstance(x, torch.Tensor) or _export.is_exported():
             return False
         mode = _is_grad_enabled(), _is_any_autocast() and _measure.autocast_type()
         if mode in self.latest and not torch.are_deterministic_algorithms_enabled():

@@ -57,7 +57,7 @@ def replace_(model, example_input=None, *, train=None, where=None):
     -----
     Sizes of which the first four bits agree are of one kind. Decisions are kept for all models and processes in
     ``$XDG_CACHE_HOME/partita/layers-*.jsonl`` (by default in ``~/.cache``) by processor, threads and versions; delete
-    it to measure anew. Calls that are compiled, exported, traced or transformed, and all calls if
+    it to measure anew. Calls that are compiled or transformed, and all calls if
     ``torch.use_deterministic_algorithms(True)`` holds, do not measure. They do as the latest measured call did, or else
     Partita computes kernels of seven or more taps in f32 and f64.
 
