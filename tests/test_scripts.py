@@ -193,7 +193,7 @@ class FoldersOfUsers(ScriptTest):
     def test_wheel(self):
         for folder in ("build-ci/wheel-work", "../out"):
             self.mine.append(self.keep(self.tree / folder / "file"))
-            self.assertNotEqual(self.run_script("tools/wheel.sh", folder, PYTHON="false").returncode, 0)
+            self.assertNotEqual(self.run_script("packaging/wheels.sh", folder, PYTHON="false").returncode, 0)
 
     def test_pages_of_the_interface(self):
         for name in ("file", "file.3", "folder/file"):

@@ -4,8 +4,8 @@
 # Further groups: demo (what tools/demo.sh needs), python (to build and test the package for Python), and beside those of
 # build: test (what the suite compares with), bench (the peers, pictures), ci (second compiler, sanitizers, checks, and a
 # cache with which the package for Python compiles no kernel again), slow (Debian packages, fuzzers, digits to learn,
-# aarch64 under qemu, the web site).
-#   tools/setup.sh [build] [demo] [python] [test] [bench] [ci] [slow]
+# aarch64 under qemu, the web site), wheels (what packaging/wheels.sh needs beside python).
+#   tools/setup.sh [build] [demo] [python] [test] [bench] [ci] [slow] [wheels]
 set -eu
 
 compiler="gcc libc6-dev python3"
@@ -43,8 +43,11 @@ for group in "$@"; do
             libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn make snakemake
             python3-venv python3-dev chromium"
         ;;
+    wheels)
+        packages="$packages $compiler dpkg-dev make ccache gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+        ;;
     *)
-        echo "tools/setup.sh: no group '$group'; there are build, demo, python, test, bench, ci and slow" >&2
+        echo "tools/setup.sh: no group '$group'; there are build, demo, python, test, bench, ci, slow and wheels" >&2
         exit 2
         ;;
     esac

@@ -3,8 +3,8 @@
 # Installs what is missing, builds with the default compiler into build/, runs the fast suite, and ends with a line that
 # counts its tests. With --slow: the slow run instead, some hours on two cores: the fast suite with all instruction sets
 # and on the stand-in for a GPU, other seeds, the second compiler with the native transforms, FFTW's alone, all subjects
-# under the address sanitizer, fuzzers for 60 s each, a subproject, Debian packages, aarch64 under qemu, clusters of
-# Dask. If all pass, .ci/stand-in names the sources of the CUDA module that were tested; commit it (see .ci/run).
+# under the address sanitizer, fuzzers for 60 s each, a subproject, Debian packages, aarch64 under qemu, wheels, clusters
+# of Dask. If all pass, .ci/stand-in names the sources of the CUDA module that were tested; commit it (see .ci/run).
 set -eu
 cd "$(dirname "$0")/.."
 case ${1-} in
@@ -50,5 +50,6 @@ step "fuzzers" env CC=clang TEST_NAMES="$fuzzers" tools/suite.sh build-ci/fuzz s
     -Dhostdev=false -Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
 step "aarch64 under qemu" env TEST_ARGS='-t 10' TEST_NAMES='kernels fft-neon problem convolve-neon' tools/suite.sh \
     build-ci/aarch64 fast --cross-file tools/cross_aarch64.ini -Dbench=false -Dcuda=disabled -Dhostdev=false
+step "wheels" packaging/wheels.sh
 step "the package for Python, long runs" env PARTITA_SLOW=1 tools/python.sh
 steps_end && tools/cuda_changed.sh --record
