@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """convolve, correlate, fftconvolve, oaconvolve, correlation_lags and choose_conv_method."""
+import cmath
 import math
 import timeit
 import warnings
@@ -406,10 +407,10 @@ def fftconvolve(in1, in2, mode="full", axes=None):
 
 def _is_spoilt(y, in1, in2):
     """Whether an infinite sample has spoilt results: beside each other as many as the shorter operand has samples."""
-    step = min(len(in1), len(in2)) if y.ndim == 1 else 1
-    seen, last = y[..., ::step].ravel(), y[..., -1].ravel()
+    seen = y[::min(len(in1), len(in2))] if y.ndim == 1 else y.ravel()
     with np.errstate(all="ignore"):
-        return not np.isfinite(seen.dot(seen) + last.dot(last)) and any(np.isinf(v).any() for v in (in1, in2))
+        finite = cmath.isfinite(seen.dot(seen)) and cmath.isfinite(y.item(-1))
+    return not finite and any(np.isinf(v).any() for v in (in1, in2))
 
 
 def oaconvolve(in1, in2, mode="full", axes=None):

@@ -76,7 +76,8 @@ def lfilter(b, a, x, axis=-1, zi=None):
     >>> y, zf
     (array([7., 6.]), array([4.]))
     """
-    b, a, x = np.atleast_1d(np.asarray(b)), np.atleast_1d(np.asarray(a)), np.asarray(x)  # without the masks of subclasses
+    b, a, x = np.asarray(b), np.asarray(a), np.asarray(x)  # without the masks of subclasses
+    b, a = b if b.ndim else b[None], a if a.ndim else a[None]
     for name, values in (("b", b), ("a", a)):
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"Parameter {name} is not a non-empty 1d array, since {name}.shape={values.shape!r}!")
@@ -154,9 +155,8 @@ def _extended(x, before, after, mode, cval):
     return y
 
 
-def _resampled(h, x, up, down, axis, begin, n_out):
+def _resampled(h, bad, x, up, down, axis, begin, n_out):
     """Outputs of a filter at `up` times the rate: n_out of them, each `down`-th from input sample `begin` on."""
-    bad = general.bad_taps(h)
     finite = h if bad is None else np.where(bad, 0, h)
     if h.dtype.kind == "c":
         x = x.astype(h.dtype, copy=False)
@@ -173,14 +173,12 @@ def _resampled(h, x, up, down, axis, begin, n_out):
     return np.ascontiguousarray(np.moveaxis(y, -1, axis))
 
 
-def _spoil_flushed(y, taps, n, up, down):
+def _spoil_flushed(y, bad, n, up, down):
     """NaN in outputs behind the last of n samples where SciPy multiplies a tap that is not finite by a zero."""
-    bad = general.bad_taps(taps)
-    if bad is not None:
-        at = down * np.arange(-(-n * up // down), y.shape[-1])
-        met = at[:, None] - np.flatnonzero(bad)
-        zero = (met % up == 0) & ((met < 0) | (met >= n * up))
-        y[..., y.shape[-1] - len(at):][..., zero.any(axis=1)] = np.nan
+    at = down * np.arange(-(-n * up // down), y.shape[-1])
+    met = at[:, None] - np.flatnonzero(bad)
+    zero = (met % up == 0) & ((met < 0) | (met >= n * up))
+    y[..., y.shape[-1] - len(at):][..., zero.any(axis=1)] = np.nan
 
 
 @tensors.returned
@@ -244,10 +242,11 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
     if begin:
         signals = np.moveaxis(signals, -1, axis)
     down = down if n_out > 1 else 1  # the library bounds strides
+    bad = general.bad_taps(taps)
     if up == 1:
         y = _along(taps, signals, axis, (begin, n_out, down))
     else:
-        y = _resampled(taps, signals, up, down, axis, begin, n_out)
-    if not begin:
-        _spoil_flushed(np.moveaxis(y, axis, -1), taps, x.shape[axis], up, down)
+        y = _resampled(taps, bad, signals, up, down, axis, begin, n_out)
+    if bad is not None and not begin:
+        _spoil_flushed(np.moveaxis(y, axis, -1), bad, x.shape[axis], up, down)
     return y
