@@ -190,7 +190,7 @@ static void lags_in_rounds(void **state)
     enum { N = 600000, LAGS = 3, TRANSFORM = 128 };
     struct partita_problem problem = {LENGTH(N), TYPE_PAIR(types), KERNEL(N), PAD_BEGIN(1),
                                       PAD_END(LAGS - 2)};
-    const size_t samples = (on_device() ? 100 : 56) * TRANSFORM;
+    const size_t samples = (on_device() ? 100 : 60) * TRANSFORM;
     const struct partita_options options = blocks_options((struct partita_options){
         .threads = 1, .workspace_limit = samples * partita_type_size(types->signal)});
     struct random random = random_start("rounds");

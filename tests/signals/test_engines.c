@@ -154,6 +154,11 @@ static void as_many_steps_as_overlap(void **state)
             .engine = "cpu/overlap-add:steps", .threads = 1, .error_reach = reaches[i]};
         struct random random = random_start("many-steps");
         struct rig rig;
+        // Only FFTW has a transform of 320 samples.
+        const enum partita_status first = partita_plan_create(&problem, &options, &plan);
+        if (first == PARTITA_ERR_UNSUPPORTED && reaches[i] < 385) continue;
+        assert_ok(first);
+        partita_plan_destroy(plan);
         rig_open(&rig, &problem, &options, &random);
         rig_forward(&rig);
         rig_check(&rig);
