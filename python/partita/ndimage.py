@@ -15,8 +15,8 @@ the sum of their magnitudes, and float32 by its last bit. Results between the pa
 uniform_filter are not rounded to float32, as SciPy does. uniform_filter adds all samples of a window, so that errors of
 large samples do not stay in the sums of later windows.
 
-SciPy computes what it is faster for: small arrays (of floats up to about 150 x 150 samples, of integers up to about
-500 x 500), windows of more than 24 samples in uniform_filter, of 5 for integers; and float16, long double, and weights that
+SciPy computes what it is faster for: small arrays (of floats up to about 200 x 200 samples, of integers up to about
+600 x 600), windows of more than 24 samples in uniform_filter, of 5 for integers; and float16, long double, and weights that
 are not finite. `patched` of partita.signal replaces these functions in scipy.ndimage, too.
 
 A call needs memory for slabs of the array: 1 MiB, or three times the filter's size along the first axis.

@@ -34,7 +34,7 @@ def _place(a):
 
 
 class Loops:
-    """SciPy's functions in C; passes that follow each other are computed together when `run` is called."""
+    """SciPy's functions in C; passes that follow each other within a call of `together` are computed at its end."""
 
     def __init__(self, theirs):
         self.theirs = theirs
@@ -87,12 +87,12 @@ class Loops:
         self._filter(input, np.ones(shape), before, output, mode, cval, None, original, divisor=size)
 
     def _filter(self, input, weights, before, output, mode, cval, exact, original, **more):
-        reason = _reason_against(input, weights, output, mode)
+        waiting = getattr(self._waiting, "by_output", None)
+        reason = _reason_against(input, weights, output, mode, waiting is None)
         if reason:
             self._answer(original, reason)
             return
         p = slabs.Pass(weights, tuple(before), _MODES[mode], float(cval), exact, **more)
-        waiting = getattr(self._waiting, "by_output", None)
         if waiting is None:
             slabs.run(input, [p], output)
         elif _place(input) in waiting and _place(input) == _place(output):
@@ -134,15 +134,18 @@ def _middle(y, taps):
     return y[tuple(slice(k // 2, n - (k - 1 - k // 2)) for n, k in zip(y.shape, taps))]
 
 
-def _reason_against(input, weights, output, mode):
-    """Why SciPy computes a pass; None if this package does."""
+def _reason_against(input, weights, output, mode, alone):
+    """Why SciPy computes a pass, which may be the only one of a call; None if this package does."""
     if not isinstance(output, np.ndarray) or mode not in _MODES:
         return "arguments"
     if input.dtype.char not in _TYPES + "?" or output.dtype.char not in _TYPES:
         return f"samples of {input.dtype.name} and {output.dtype.name}"
     if input.size == 0:
         return "no samples"
-    if input.size * (weights.size + _SAMPLE) < (SMALL_INTEGERS if output.dtype.kind in "iu" else SMALL):
+    work = input.size * (weights.size + _SAMPLE)
+    if alone and weights.size == weights.shape[-1]:
+        work //= 4  # SciPy need not gather lines of the last axis
+    if work < (SMALL_INTEGERS if output.dtype.kind in "iu" else SMALL):
         return "few samples"
     filtered = [a for a, k in enumerate(weights.shape) if k > 1]
     if filtered and filtered[-1] - filtered[0] > 2:

@@ -22,7 +22,7 @@ from partita._problem import Problem
 NEAREST, WRAP, REFLECT, MIRROR, CONSTANT = range(5)
 SLAB = 2**16  # samples
 # Of the numbers that follow each other behind the last filtered axis: the fewest that become channels, and preferred
-# numbers of channels. Packing the taps of more channels takes longer than filtering a slab.
+# numbers of channels where there are many, whose taps take long to pack, or lines that collide in the first cache.
 _FEWEST, _CHANNELS = 16, (96, 32, 64, 48, 40, 24, 16, *range(63, 16, -1))
 _UNIT = 2.0**-53
 _plans = _store.Store(64)
@@ -87,7 +87,8 @@ def _plan(shape, kernel):
     size, taps = shape[begin:end], kernel[begin:end]
     fields = {"batch": batch, "signal": "f64", "op": "correlate"}
     if inner >= _FEWEST:
-        channels = inner if len(size) > 2 or inner <= 128 else next((c for c in _CHANNELS if inner % c == 0), inner)
+        whole = len(size) > 2 or inner <= 128 or (inner <= 1024 and inner % 256 != 0)
+        channels = inner if whole else next((c for c in _CHANNELS if inner % c == 0), inner)
         if channels < inner:
             size, taps = (*size, inner // channels), (*taps, 1)
         fields |= {"channels_last": True, "in_channels": channels, "out_channels": channels, "groups": channels}
