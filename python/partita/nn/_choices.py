@@ -11,7 +11,7 @@ _REAL = (torch.float32, torch.float64)
 # Asked at each call, by names that are found at once.
 _Tensor = torch.Tensor
 _is_compiling, _is_grad_enabled, _get_threads = torch.compiler.is_compiling, torch.is_grad_enabled, torch.get_num_threads
-_is_any_autocast = torch._C._is_any_autocast_enabled
+_is_any_autocast, _get_autocast = torch._C._is_any_autocast_enabled, torch.get_autocast_dtype
 
 
 class Choices:
@@ -41,7 +41,7 @@ class Choices:
             return self.settled(layer, x)
         try:
             key = (x.shape, x.is_contiguous(), x.dtype, x.requires_grad, w.requires_grad, layer.training,
-                   _is_grad_enabled(), _is_any_autocast() and _measure.autocast_type(), _get_threads(), output_size)
+                   _is_grad_enabled(), _is_any_autocast() and _get_autocast("cpu"), _get_threads(), output_size)
             return self.decided[key]
         except KeyError:
             pass
@@ -64,7 +64,7 @@ class Choices:
         is exported or traced: PyTorch."""
         if not isinstance(x, torch.Tensor) or _export.is_exported():
             return False
-        mode = _is_grad_enabled(), _is_any_autocast() and _measure.autocast_type()
+        mode = _is_grad_enabled(), _is_any_autocast() and _get_autocast("cpu")
         if mode in self.latest and not torch.are_deterministic_algorithms_enabled():
             return self.latest[mode]
         return (any(k >= 7 and k > 2 * s for k, s in zip(layer.kernel_size, layer.stride)) and x.dtype in _REAL
@@ -76,10 +76,3 @@ class Choices:
         for text, row in self.rows.items():
             if row.partita:
                 self.rows[text] = row._replace(partita=False, reason="the whole model is not faster")
-
-
-class Torch(Choices):
-    """PyTorch computes all calls."""
-
-    def is_partita(self, layer, x, w, b, output_size):
-        return False

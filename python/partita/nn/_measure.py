@@ -180,10 +180,6 @@ def _timed(layer, library, x, w, b, output_size):
         return seconds() - begin
 
     def unseen():  # by those who count what is saved for gradients, as checkpoints do
-        with torch.autograd.graph.saved_tensors_hooks(_same, _same):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
             return call()
     return unseen if recorded else call
-
-
-def _same(t):
-    return t
