@@ -168,7 +168,7 @@ def _stft(x, window, sizes, extension, fs, onesided):
         return None
     half = segment // 2 if boundary else 0
     length = x.shape[-1] + 2 * half
-    n = length + (-(length - segment) % step % segment if padded else 0)
+    n = length + (-(length - segment) % step if padded else 0)
     signal = np.zeros(x.shape[:-1] + (n,), np.result_type(x, np.float32))
     if boundary in (None, "zeros"):
         signal[..., half:half + x.shape[-1]] = x
