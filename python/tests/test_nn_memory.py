@@ -176,3 +176,33 @@ def test_limits_that_are_refused():
     for wrong in (-1, 1.5, "1"):
         with pytest.raises(ValueError, match="n_bytes"):
             partita.nn.set_cache_limit(wrong)
+
+
+def test_calls_that_measure_do_not_count():
+    x, w = random(1, 1, 2, 30, grad=False), random(2, 2, 2, 3, grad=False)
+    with cache.trial():
+        for _ in range(3):
+            ours.conv1d(x, w)
+    kept, = forms_of(w)
+    seen = []
+    for _ in range(2):
+        seen.append(kept.again)
+        ours.conv1d(x, w)
+    assert seen == [False, False] and kept.again
+
+
+def test_views_of_the_same_memory_are_other_taps():
+    """`.data` of other strides has the address and the version of before."""
+    x, w = random(1, 1, 3, 30, grad=False), torch.nn.Parameter(random(2, 3, 3, 3, grad=False))
+    with torch.no_grad():
+        for _ in range(2):
+            require_close(ours.conv1d(x, w), F.conv1d(x.double(), w.double()))
+            w.data = w.data.transpose(0, 1)
+
+
+def test_more_forms_than_are_kept():
+    w = random(2, 2, 2, 3, grad=False)
+    for size in range(20, 40):
+        x = random(size, 1, 2, size, grad=False)
+        require_close(ours.conv1d(x, w), F.conv1d(x.double(), w.double()))
+    assert len(_calls._forms(w)) == _calls._MAX_FORMS

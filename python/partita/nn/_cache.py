@@ -6,6 +6,7 @@ release theirs. Memory that only one call has used competes for a quarter of the
 lengths do not displace the rest (2Q of Johnson and Shasha, 1994, "2Q: a low overhead high performance buffer management
 replacement algorithm").
 """
+import contextlib
 import itertools
 import operator
 import weakref
@@ -48,7 +49,7 @@ class _Cache:
     """All objects that hold memory, and the limit of their bytes; None: the default."""
 
     def __init__(self):
-        self.limit = None
+        self.limit, self.in_trial = None, False
         self._held = weakref.WeakSet()
         self._lock = _fork.lock()
 
@@ -60,6 +61,15 @@ class _Cache:
         if self.limit is not None:
             return self.limit
         return max(_LEAST, sum(dict(h.weights for h in held if h.weights and h.n_bytes).values()) // 4)
+
+    @contextlib.contextmanager
+    def trial(self):
+        """Calls that measure do not count as coming back to the memory that they use."""
+        before, self.in_trial = self.in_trial, True
+        try:
+            yield
+        finally:
+            self.in_trial = before
 
     def used(self):
         """Bytes of all objects."""

@@ -20,6 +20,7 @@ from partita._errors import UnsupportedError
 
 from . import _calls, _geometry, _ops
 from . import functional as ours
+from ._cache import cache
 
 _MARGIN = 0.92    # of torch's time: a layer that saves less stays with torch
 _SECONDS = 0.05   # of processor time, for two calls of a layer that take turns four times or more
@@ -151,8 +152,9 @@ def decide(layer, kind, x, w, b, output_size):
     """The decision of a kind of calls, for which they are measured if they have not been yet."""
     def measure():
         try:
-            return compare([_timed(layer, library, x, w, b, output_size) for library in (F, ours)], _MARGIN,
-                           _SECONDS)
+            with cache.trial():
+                return compare([_timed(layer, library, x, w, b, output_size) for library in (F, ours)], _MARGIN,
+                               _SECONDS)
         except (UnsupportedError, MemoryError) as error:
             return Decision(False, reason=str(error))
     found = memory.find(json.dumps(kind), measure)

@@ -154,7 +154,7 @@ class Step:
         layer, samples = self.layer, self.layer.prepare(x)
         self.x = samples.data_ptr()
         self.spare = layer.borrow(w, b)
-        y = layer.new(x, layer.y_shape)
+        y = layer.new(layer.y_shape)
         self._run(lib.partita_forward, y, samples)
         return y
 
@@ -172,7 +172,7 @@ class Step:
     def gradients(self, x, w, gy):
         """The gradients of x and w. A second call computes the same bits without saved transforms."""
         layer = self.layer
-        gx, gw = layer.new(gy, layer.x_shape), x.new_empty(layer.w_shape)
+        gx, gw = layer.new(layer.x_shape), x.new_empty(layer.w_shape)
         gy, samples = layer.prepare(gy), layer.prepare(x) if self.saved is None else x
         if self.spare is None:
             self.spare = layer.borrow(w, None)

@@ -111,7 +111,10 @@ def _one(value):
 
 def _conv(rank, x, w, b, stride, padding, dilation, groups):
     described = _described(x, w, b, (rank, stride, padding, dilation, groups))
-    seen = _seen.get(described)
+    try:
+        seen = _seen.get(described)
+    except TypeError:  # lists
+        described = seen = None
     if seen is not None:
         return _run_seen(seen, x, w, b)
 
@@ -141,16 +144,10 @@ def _described(x, w, b, layer):
     if (not _ops.is_undispatched(x, w, b) or x.dtype not in _REAL or torch.is_autocast_enabled("cpu")
             or forward_ad._current_level >= 0):
         return None
-    if any(t is not None and t.layout != torch.strided for t in (x, w, b)):
+    if not (x.layout == w.layout == torch.strided and (b is None or b.layout == torch.strided)):
         return None
-    described = (x.shape, x.stride(), x.dtype, w.shape, w.stride(), w.dtype,
-                 None if b is None else (b.shape, b.dtype), layer, uses(w), torch.get_num_threads(),
-                 _options.get_threads())
-    try:
-        hash(described)
-    except TypeError:  # lists
-        return None
-    return described
+    return (x.shape, x.stride(), x.dtype, w.shape, w.stride(), w.dtype, None if b is None else (b.shape, b.dtype),
+            layer, uses(w), torch.get_num_threads(), _options.get_threads())
 
 
 def _remember(described, rank, x, w, b, stride, pad, dilation, groups):
