@@ -357,7 +357,7 @@ class BenchTable(ScriptTest):
             ("caffenet-2-forward", "auto", 1, 0.001, 0.4), ("caffenet-2-forward", "onednn", 1, 0.02, 0.1),
             ("python-small-f64-10-x-3", "partita", 1, 1000, 0.1), ("python-small-f64-10-x-3", "numpy-convolve", 1, 800, 0.1),
             ("python-small-f32-10-x-3", "partita", 1, 800, 0.1), ("python-small-f32-10-x-3", "numpy-convolve", 1, 1000, 0.1),
-            ("network-small-layer-train", "partita", 2, 500, 0.1), ("network-small-layer-train", "torch", 2, 250, 0.1),
+            ("network-small-layer-step", "partita", 2, 500, 0.1), ("network-small-layer-step", "torch", 2, 250, 0.1),
             ("vgg-a-n16-forward", "auto", 1, 0.001, 0.2), ("vgg-a-n16-forward", "onednn", 1, 0.004, 0.1),
             ("vgg-b-n16-forward", "auto", 1, 0.003, 0.3), ("vgg-b-n16-forward", "onednn", 1, 0.004, 0.1))
 
@@ -402,7 +402,8 @@ class BenchTable(ScriptTest):
         self.assertIn("| real f32 stream, liquid-dsp | `direct-f32-{t16,t64,t256}` | -, 40x, - |  | 15x |  |", page)
         self.assertIn("| long filter, zita-convolver | `mono-b64-{t480000,t65536}` | 6.92x, - |  | 6x, 5x | 9x, 8x |", page)
         self.assertIn("| `slowest vgg-*-n16-*` | 1.33x (`vgg-b-n16-forward`), -, - |  | 1x | 1.3x |", page)
-        self.assertIn("| network, torch, 1 and 2 threads | `network-small-layer-train` | -, 0.5x |  |  |  |", page)
+        self.assertIn("| network, torch, 2 threads | `network-small-layer-{infer,step,infer-last,step-last,infer-autocast,"
+                      "step-autocast}` | -, 0.5x, -, -, -, - |  | 1x, 1x, 1x, 1x, 0.98x, 0.98x |", page)
         # (100 * 0.001 + 300 * 0.003) / 400 = 0.0025 ns; (0.1 * 0.2 + 0.9 * 0.3) / 1 = 0.29.
         self.assertIn("vgg-e-n16-forward,auto,1,0.0025,0.290,,,\n", self.rows("layer"))
         self.assertIn("| VGG-E, 3x3, all layers, 16 images, forward | 800 | 500 (onednn) | 1.6x |",
@@ -412,7 +413,7 @@ class BenchTable(ScriptTest):
         self.assertEqual(self.table("build", self.results()).returncode, 0)
         page = (self.tree / "python/README.md").read_text()
         self.assertIn("| `python-small-f64-10-x-3` | numpy-convolve | 1 | 1.25x |\n"
-                      "| `network-small-layer-train` | torch | 2 | 2.00x |\n<!-- bench: end -->", page)
+                      "| `network-small-layer-step` | torch | 2 | 2.00x |\n<!-- bench: end -->", page)
         self.assertNotIn("python-small-f32-10-x-3", page)
 
     def rows(self, name):

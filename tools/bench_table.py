@@ -22,7 +22,8 @@ import sys
 import tempfile
 
 import bench_chart
-from bench_targets import AUTO, BEST, CHOICES, DIRECTIONS, ENGINES, PARTITIONED, SLOWEST, TARGETS, WORST_CHOICE
+from bench_targets import (AUTO, BEST, CHOICES, DIRECTIONS, ENGINES, PARTITA, PARTITIONED, SLOWEST, SLOWEST_NETWORK, TARGETS,
+                           WORST_CHOICE)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs/bench"
@@ -44,7 +45,8 @@ FIGURES = {
     "smaller": (lambda ours, theirs: theirs["bytes"] / max(ours["bytes"], 1), "x", False),
 }
 # Parts of names; cases that differ in these alone share a row of the page.
-PARTS = f"-({'|'.join(DIRECTIONS)})$|(?<=small)-c?f(32|64)(?=-)|(?<=bank-own|k-shared)-\\d+$|(?<=-f32|real|plex|-b64|-b32)-t\\d+$"
+PARTS = f"-({'|'.join(DIRECTIONS)})$|(?<=small)-c?f(32|64)(?=-)|(?<=bank-own|k-shared)-\\d+$|(?<=-f32|real|plex|-b64|-b32)-t\\d+$" \
+        "|-(step|infer)(-last|-autocast)?$"
 MAX_SPREAD = 0.3  # (max - min) / median over the repetitions of a row in README.md
 # Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
 SUBSTITUTES = {"onednn-winograd": "onednn"}
@@ -162,9 +164,9 @@ def find(times, case, row):
 def add_worst(times):
     """Adds as cases the slowest layers of VGG-E beside oneDNN, the planner's choice that is the slowest beside our
     fastest engine, and in how many percent of the cases its choice takes at most 5 % longer than that engine."""
-    def add(name, cases, peers):
-        ratios = {case: find(times, case, peers)["ns"] / times[case][AUTO]["ns"] for case in cases
-                  if AUTO in times[case] and find(times, case, peers)}
+    def add(name, cases, peers, ours=AUTO):
+        ratios = {case: find(times, case, peers)["ns"] / times[case][ours]["ns"] for case in cases
+                  if ours in times[case] and find(times, case, peers)}
         if ratios:
             worst = min(ratios, key=ratios.get)
             times[name] = {key: dict(figures, case=worst) for key, figures in times[worst].items()}
@@ -174,6 +176,8 @@ def add_worst(times):
         for direction in DIRECTIONS:
             pattern, network = f"vgg-*-n{n}-{direction}", f"vgg-e-n{n}-{direction}"
             add(SLOWEST.format(n, direction), (c for c in fnmatch.filter(cases, pattern) if c != network), BEST)
+    for name in (SLOWEST_NETWORK.format(kind) for kind in ("step", "infer", "infer-autocast")):
+        add(name, fnmatch.filter(cases, name.removeprefix("slowest ")), ("torch", 1), PARTITA)
     near = [share >= 1 / 1.05 for share in add(WORST_CHOICE, cases, (ENGINES, 1))]
     if near:
         times[CHOICES] = {AUTO: {"ns": 100 * sum(near) / len(near)}}

@@ -12,7 +12,7 @@ ONEDNN = ("onednn", "onednn-winograd")  # the faster of the two
 BEST = (ONEDNN, 1)
 ENGINES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise", "cpu/overlap-save", "cpu/blocks")
 # Cases that bench_table.py adds: the worst of several, and a share of all.
-SLOWEST = "slowest vgg-*-n{}-{}"
+SLOWEST, SLOWEST_NETWORK = "slowest vgg-*-n{}-{}", "slowest zoo-*-{}"
 WORST_CHOICE, CHOICES = "worst case", "all cases"
 FLAT = ("flat", 1.6, 1.3)
 
@@ -121,12 +121,20 @@ def python():
             add("one call from Python, scipy-convolve", case, PARTITA, ("scipy-convolve", 1), "ratio", 3, 10)
             add("one call from Python, numpy-convolve", case, PARTITA, ("numpy-convolve", 1), "ratio", None, 1)
     add("Stream.process beyond the call in C", "python-stream-b64-t48000", PARTITA, ("c-call", 1), "overhead", 5, 2)
-    for network, *bounds in (("convnext-block", 1.5, 2.5), ("depthwise-31", 4, 10), ("conv1d-1024", 20, 60),
-                             ("vgg-like", 1.3, 2), ("resnet18-32",), ("small-layer",)):
-        for kind in ("train", "infer", "infer-last"):
-            # Matrix products, which both leave to PyTorch, are a larger part of the inference of the block.
-            floors = (1.3, 2) if network == "convnext-block" and kind != "train" else bounds
-            each_count("network, torch", f"network-{network}-{kind}", "partita", "torch", *floors)
+    audio = ("tcn", "codec", "hifi-gan", "wav2vec2-position")
+    for names, infer, step in ((("resnet18", "resnet50"), (1.35, 2), (1.25, 2)), (audio, (1.3, 2.5), (1.3, 2.5)),
+                                (("resnet18-32", "u-net", "vgg11", "vgg-like"), (1.6, 2.5), (1.5, 2.5)),
+                                (("mobilenet-v2", "efficientnet-b0"), (1.4, 2), (1.2, 2)),
+                                (("convnext-t", "convnext-block"), (1.2, 1.8), (1.4, 2.5)),
+                                (("replknet-31", "depthwise-31"), (16, 30), (26, 50)), (("small-layer",), (1,), (1,)),
+                                (("conv1d-1024",), (20, 60), (20, 60))):
+        for case in (f"network-{name}-{{}}{mode}" for name in names for mode in ("", "-last", "-autocast")):
+            for kind, bounds in (("infer", infer), ("step", step)):
+                bounds = (0.98, 1.3) if case.endswith("autocast") else bounds
+                bounds = (3, 5) if case.endswith("31-{}-last") and kind == "infer" else bounds
+                each_count("network, torch", case.format(kind), "partita", "torch", *bounds)
+    for kind in ("step", "infer", "infer-autocast"):
+        add("the worst of 25 networks, torch", SLOWEST_NETWORK.format(kind), PARTITA, ("torch", 1), "ratio", 0.98)
 
 
 def interpolate(low, high, r):

@@ -29,7 +29,7 @@ install_torch() {
     [ "$(df -Pk build-ci | awk 'NR == 2 { print $4 }')" -gt 15000000 ] || return 1
     mkdir "$torch.tmp"
     TMPDIR=$PWD/$torch.tmp timeout "$seconds" "$folder/bin/pip" install -q --disable-pip-version-check --no-compile \
-        --target "$torch.new" torch >>"$log" 2>&1 || return 1
+        --target "$torch.new" torch torchvision timm >>"$log" 2>&1 || return 1
     mv "$torch.new" "$torch"
 }
 [ -d "$torch" ] || install_torch || echo "PyTorch could not be installed" >&2

@@ -1,104 +1,38 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Times training steps and inference of networks whose convolutions Partita and PyTorch compute, in one process, in
-turns. A step is forward, backward and an update of the weights (SGD). In the cases ...-last the tensors lie channels
-last. Prints rows as the other benchmarks do; an item is one call on the whole batch, and `check` is the relative L2
+"""Times training steps and inference of networks of networks.py, in one process, in turns: PyTorch's, and the same
+after `partita.nn.replace_(model, x)`, which takes layers that are faster. A step is forward, backward and an update of
+the weights (SGD). In the cases ...-last the tensors lie channels last; in ...-autocast PyTorch computes layers in
+bfloat16. Prints rows as the other benchmarks do; an item is one call on the whole batch, and `check` is the relative L2
 distance of the outputs, or of the gradients of all weights, from PyTorch's in float64.
 
-    bench/programs/python_networks.py [--quick] [--case PATTERN]      (with the package and PyTorch installed)"""
+    bench/programs/python_networks.py [--quick] [--case PATTERN]
+
+With the package, PyTorch, torchvision and timm installed. Cases: network-NAME-KIND, and zoo-NAME-KIND with one thread."""
 import argparse
+import contextlib
 import copy
 import fnmatch
+import os
 import sys
+import tempfile
 
+import networks
 import rows
 import torch
-from torch import nn
 
 import partita.nn
 
-SECONDS = 4.0  # of each contender at least, and at least three calls
-# Errors of float32 through some 20 layers are below 1e-4; a wrong tap or channel changes results by more than this.
-LARGEST_ERROR = 1e-3
+SECONDS = 2.0  # of each contender at least, and at least three calls
+# Errors of float32 through some 20 layers are below 1e-4, and those of bfloat16 below 1e-1; a wrong tap or channel
+# changes results by more than this.
+LARGEST_ERROR = {False: 1e-3, True: 0.1}
 # Gradients of deep networks differ more: a sample whose sign is lost in rounding passes ReLU or does not, with any
 # library. Winograd's rounding errors are up to five times those of direct sums (docs/decisions/0014-winograd.md).
 LARGEST_TIMES_TORCH = 10
-
-
-class Residual(nn.Module):
-    """Two layers of ResNet-18 beside a shortcut."""
-
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(),
-            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))
-        self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
-
-    def forward(self, x):
-        return (self.layers(x) + self.shortcut(x)).relu()
-
-
-def resnet18():
-    """ResNet-18 for images of 32 x 32: no stride in the first layer and no pooling after it."""
-    blocks, inputs = [], 64
-    for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-        blocks += [Residual(inputs, outputs, stride), Residual(outputs, outputs, 1)]
-        inputs = outputs
-    return nn.Sequential(nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(), *blocks,
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
-
-
-class ConvNextBlock(nn.Module):
-    """A block of ConvNeXt-T's second stage; its products of channels are matrix products."""
-
-    def __init__(self, channels=192):
-        super().__init__()
-        self.depthwise = nn.Conv2d(channels, channels, 7, padding=3, groups=channels)
-        self.norm = nn.LayerNorm(channels)
-        self.wide = nn.Linear(channels, 4 * channels)
-        self.narrow = nn.Linear(4 * channels, channels)
-
-    def forward(self, x):
-        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
-        return x + self.narrow(nn.functional.gelu(self.wide(y))).permute(0, 3, 1, 2)
-
-
-def large_kernels():
-    return nn.Sequential(*(layer for _ in range(2) for layer in (
-        nn.Conv2d(64, 64, 31, padding=15, groups=64), nn.GELU(), nn.Conv2d(64, 64, 1), nn.GELU())))
-
-
-def long_taps():
-    return nn.Sequential(nn.Conv1d(16, 16, 1024, padding="same", groups=16), nn.GELU(), nn.Conv1d(16, 16, 1),
-                         nn.GELU(), nn.Conv1d(16, 16, 1024, padding="same", groups=16))
-
-
-def vgg_like():
-    """Six layers of 3 x 3 taps as those of VGG, for images of 64 x 64."""
-    layers, inputs = [], 3
-    for outputs in (64, 128, 256):
-        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU(), nn.Conv2d(outputs, outputs, 3, padding=1),
-                   nn.ReLU(), nn.MaxPool2d(2)]
-        inputs = outputs
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10))
-
-
-def small_layer():
-    """A layer that takes no longer than the call of its operator."""
-    return nn.Conv2d(8, 8, 3, padding=1)
-
-
-NETWORKS = {
-    "vgg-like": (vgg_like, (8, 3, 64, 64)),
-    "resnet18-32": (resnet18, (32, 3, 32, 32)),
-    "convnext-block": (ConvNextBlock, (8, 192, 28, 28)),
-    "depthwise-31": (large_kernels, (4, 64, 56, 56)),
-    "conv1d-1024": (long_taps, (4, 16, 16384)),
-    "small-layer": (small_layer, (1, 8, 16, 16)),
-}
+KINDS = ("step", "infer", "step-last", "infer-last", "step-autocast", "infer-autocast")
+ZOO_KINDS = ("step", "infer", "infer-autocast")
+ZOO_INPUT = (1, 3, 224, 224)
 
 
 def training_step(model, x):
@@ -106,7 +40,7 @@ def training_step(model, x):
 
     def step():
         optimizer.zero_grad()
-        model(x).square().mean().backward()
+        model(x).float().square().mean().backward()
         optimizer.step()
     return step
 
@@ -118,9 +52,6 @@ def inference(model, x):
     return run
 
 
-KINDS = {"train": training_step, "infer": inference, "infer-last": inference}
-
-
 def distance(result, expected):
     return float(torch.linalg.vector_norm(result.double() - expected) / torch.linalg.vector_norm(expected))
 
@@ -129,10 +60,9 @@ def result_of(model, x, train):
     """What is compared: outputs, or the gradients of all weights in one vector."""
     model = copy.deepcopy(model)
     if not train:
-        with torch.no_grad():
-            return model(x)
-    model(x).square().mean().backward()
-    return torch.cat([p.grad.flatten() for p in model.parameters()])
+        return inference(model, x)()
+    model(x).float().square().mean().backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
 def channels_last(t):
@@ -140,27 +70,40 @@ def channels_last(t):
     return t.to(memory_format=torch.channels_last) if t.dim() == 4 else t.mT.contiguous().mT
 
 
-def measure(case, kind, make, shape, quick):
+def measure(case, kind, make, shape, threads, quick):
     """Prints the rows of one network."""
-    train = kind == "train"
+    train, mode = kind.startswith("step"), kind.rpartition("-")[2]
     torch.manual_seed(1)
-    x, theirs = torch.randn(shape), make().train(train)
+    x, theirs = torch.randn(shape), networks.without_dropout(make()).train(train)
     expected = result_of(copy.deepcopy(theirs).double(), x.double(), train)
-    if kind == "infer-last":
+    if mode == "last":
         x, theirs = channels_last(x), theirs.to(memory_format=torch.channels_last)
-    ours = copy.deepcopy(theirs)
-    partita.nn.replace_(ours, where=lambda layer: True)
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        models = {"partita": copy.deepcopy(ours), "torch": copy.deepcopy(theirs)}  # the calls below train them
-        errors = {who: distance(result_of(model, x, train), expected) for who, model in models.items()}
-        if not errors["partita"] <= max(LARGEST_ERROR, LARGEST_TIMES_TORCH * errors["torch"]):
-            sys.exit(f"{case}: errors {errors}")
-        calls = {who: KINDS[kind](model, x) for who, model in models.items()}
-        for call in calls.values():
-            call()
-        for who, times in rows.interleaved(calls, seconds=0 if quick else SECONDS * len(calls)).items():
-            rows.print_row(case, who, threads, times, errors[who])
+    autocast = mode == "autocast"
+    for n in threads:
+        torch.set_num_threads(n)
+        models = {"partita": copy.deepcopy(theirs), "torch": copy.deepcopy(theirs)}  # the calls below train them
+        with torch.autocast("cpu", torch.bfloat16) if autocast else contextlib.nullcontext():
+            partita.nn.replace_(models["partita"], x, train=train)
+            errors = {who: distance(result_of(model, x, train), expected) for who, model in models.items()}
+            if not errors["partita"] <= max(LARGEST_ERROR[autocast], LARGEST_TIMES_TORCH * errors["torch"]):
+                sys.exit(f"{case}: errors {errors}")
+            calls = {who: (training_step if train else inference)(model, x) for who, model in models.items()}
+            for call in calls.values():
+                call()
+            seconds = 0 if quick else SECONDS * len(calls)
+            for who, times in rows.interleaved(calls, seconds=seconds).items():
+                rows.print_row(case, who, n, times, errors[who])
+
+
+def cases():
+    """The name, kind, network, shape and numbers of threads of each case."""
+    for name, (make, shape) in networks.TABLE.items():
+        for kind in KINDS:
+            yield f"network-{name}-{kind}", kind, make, shape, (1, 2)
+    for library, names in networks.ZOO.items():
+        for name in names:
+            for kind in ZOO_KINDS:
+                yield f"zoo-{name}-{kind}", kind, networks.library_network(library, name), ZOO_INPUT, (1,)
 
 
 def main():
@@ -169,11 +112,11 @@ def main():
     parser.add_argument("--case", default="*")
     arguments = parser.parse_args()
     print(rows.HEADER)
-    for name, (make, shape) in NETWORKS.items():
-        for kind in KINDS:
-            case = f"network-{name}-{kind}"
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder  # where replace_ remembers times: those of this run alone
+        for case, *described in cases():
             if fnmatch.fnmatch(case, arguments.case):
-                measure(case, kind, make, shape, arguments.quick)
+                measure(case, *described, arguments.quick)
 
 
 main()
