@@ -24,6 +24,7 @@ GROUPS = {
     "Use it": ["docs/tutorials", "docs/configurations", "docs/live", "docs/plugin", "docs/jobs",
                "docs/many-machines", "docs/c", "docs/gpu"],
     "Python": ["python/README", "docs/reverb-in-python", "docs/radio-in-python", "docs/long-recordings-in-python",
+               "docs/signals-in-python", "docs/images-in-python", "docs/vision-in-python", "docs/speech-in-python",
                "docs/layers-in-python"],
     "Reference": ["reference/commands", "docs/json", "reference/c/index", "reference/python"],
     "Results": ["docs/bench", "docs/faults"],

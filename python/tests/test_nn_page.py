@@ -14,7 +14,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/layers-in-python.md"
 
 def test_page():
     programs = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
-    assert len(programs) == 4
+    assert len(programs) == 3
     names = {}
     for program in programs:
         printed = io.StringIO()
