@@ -422,8 +422,14 @@ def _filter_again(plan, taps, bias, paths):
 
 
 def _copied(array):
-    """A copy of the caller's array in the memory of the CPU."""
-    return array.detach().cpu().clone() if _arrays.is_tensor(array) else copy.deepcopy(array)
+    """A copy of the caller's array in the memory of the CPU. Arrays of other libraries copy themselves; those that cannot
+    be copied stand for themselves."""
+    if _arrays.is_tensor(array):
+        return array.detach().cpu().clone()
+    try:
+        return copy.deepcopy(array)
+    except (TypeError, ValueError):
+        return array
 
 
 def _added(out, accumulate):
