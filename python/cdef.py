@@ -9,7 +9,7 @@ import pathlib
 import re
 
 # Each header after those that it includes.
-HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "design.h", "advanced.h", "partita.h")
+HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "design.h", "sequence.h", "advanced.h", "partita.h")
 WORDS = {
     "PARTITA_API ": "",
     " PARTITA_NONBLOCKING": "",

@@ -93,6 +93,12 @@ int main(void)
     partita_filter_destroy(filter);
     partita_plan_destroy(plan);
 
+    struct partita_causal *causal = PLACED((struct partita_causal){
+        .batch = 1, .channels = 1, .frames = 64, .taps = 4, .w = taps, .x = {x, 64, 64, 1}, .y = {y, 64, 64, 1},
+        .log = {partita_log_stderr, NULL}});
+    SET("causal", causal);
+    if (partita_causal_forward(causal) || y[3] != 1) return 3;
+
     double designed[5];
     struct partita_design *design = PLACED((struct partita_design){.cutoff = {0.25}, .width = 0.2, .taps = 5,
                                                                    .log = {partita_log_stderr, NULL}});
@@ -184,7 +190,7 @@ with tempfile.TemporaryDirectory() as folder:
     include = edited(folder, with_new_member)
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
-    for struct in ("problem", "options", "taps", "bank_options", "call", "design"):
+    for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
         said = {"bank_options": "options"}.get(struct, struct)
         report(got[0] == 3 and re.match(f"partita: {said}: byte [0-9]+ is set, but version", got[2]),

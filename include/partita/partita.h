@@ -60,6 +60,7 @@
 #include <partita/filter.h>
 #include <partita/plan.h>
 #include <partita/problem.h>
+#include <partita/sequence.h>
 #include <partita/stream.h>
 
 #ifdef __cplusplus

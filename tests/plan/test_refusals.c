@@ -351,6 +351,15 @@ static void wisdoms(void **state)
     partita_wisdom_destroy(wisdom);
 }
 
+static void sequences(void **state)
+{
+    const struct partita_causal none = {0};
+    (void)state;
+    REFUSED(ARG, "causal is NULL", partita_causal_forward(NULL));
+    REFUSED(ARG, "causal is NULL", partita_causal_backward(NULL));
+    REFUSED(ARG, "batch = 0", partita_causal_forward(&none));
+}
+
 // Whether a call of the function is among those that were made; NAME and NAME_sized are one.
 static bool was_tested(const char *name, size_t length)
 {
@@ -363,8 +372,8 @@ static bool was_tested(const char *name, size_t length)
 
 static void every_function(void **state)
 {
-    static const char *const headers[] = {"problem", "plan",   "filter",   "stream",
-                                          "bank",    "design", "advanced", "partita"};
+    static const char *const headers[] = {"problem", "plan",     "filter",   "stream", "bank",
+                                          "design",  "sequence", "advanced", "partita"};
     static char text[1 << 16];
     size_t functions = 0;
     (void)state;
@@ -391,10 +400,10 @@ static void every_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans),          cmocka_unit_test(filters), cmocka_unit_test(directions),
-        cmocka_unit_test(streams),        cmocka_unit_test(banks),   cmocka_unit_test(one_shots),
-        cmocka_unit_test(spectra),        cmocka_unit_test(designs), cmocka_unit_test(wisdoms),
-        cmocka_unit_test(every_function),
+        cmocka_unit_test(plans),     cmocka_unit_test(filters),        cmocka_unit_test(directions),
+        cmocka_unit_test(streams),   cmocka_unit_test(banks),          cmocka_unit_test(one_shots),
+        cmocka_unit_test(spectra),   cmocka_unit_test(designs),        cmocka_unit_test(wisdoms),
+        cmocka_unit_test(sequences), cmocka_unit_test(every_function),
     };
     char name[] = "/tmp/partita-refusals-XXXXXX";
     captured = mkstemp(name);

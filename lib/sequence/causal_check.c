@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Checks the arguments of short causal convolution before anything is written.
+#include <string.h>
+
+#include "api/sized.h"
+#include "base/thread.h"
+#include "causal.h"
+#include "core/arguments.h"
+
+// Extents of the axes of an array.
+struct extents {
+    size_t n[3];
+};
+
+static bool is_real(enum partita_type type)
+{
+    return type == PARTITA_F32 || type == PARTITA_F16 || type == PARTITA_BF16;
+}
+
+// Bytes from the first to the last element of an array, SIZE_MAX if there is no such array.
+static size_t span_of(const struct partita_causal_array *array, struct extents extents, size_t size)
+{
+    const size_t stride[] = {array->batch, array->channel, array->frame};
+    size_t last = 0;
+    for (int i = 0; i < 3; i++) last = size_add(last, size_mul(extents.n[i] - 1, stride[i]));
+    const size_t bytes = size_mul(size_add(last, 1), size);
+    return bytes > PTRDIFF_MAX ? SIZE_MAX : bytes;
+}
+
+// Whether no two elements are in one place: an axis steps over all axes of smaller strides.
+static bool is_apart(const struct partita_causal_array *array, struct extents extents)
+{
+    const size_t stride[] = {array->batch, array->channel, array->frame};
+    for (int i = 0; i < 3; i++) {
+        size_t reach = 0;
+        for (int j = 0; j < 3; j++)
+            if (stride[j] < stride[i] || (stride[j] == stride[i] && j < i))
+                reach += (extents.n[j] - 1) * stride[j];
+        if (extents.n[i] > 1 && stride[i] <= reach) return false;
+    }
+    return true;
+}
+
+static bool sizes_check(const struct partita_causal *c, bool backward)
+{
+    const struct {
+        const char *name;
+        size_t value, least, largest;
+    } ranges[] = {
+        {"batch", c->batch, 1, INT32_MAX},
+        {"channels", c->channels, 1, PTRDIFF_MAX},
+        {"frames", c->frames, 1, c->query_start_loc ? INT32_MAX : PTRDIFF_MAX},
+        {"taps", c->taps, 1, CAUSAL_MAX_TAPS},
+        {"state_len", c->state_len, c->taps - 1, backward ? c->taps - 1 : PTRDIFF_MAX},
+        {"slots", c->slots, c->cache_indices ? 1 : c->batch, PTRDIFF_MAX},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].largest)
+            return log_line(&c->log, "%s = %zu: must be from %zu to %zu", ranges[i].name,
+                            ranges[i].value, ranges[i].least, ranges[i].largest);
+    if (c->threads < 0) return log_line(&c->log, "threads = %d: must not be negative", c->threads);
+    return true;
+}
+
+static bool fields_check(const struct partita_causal *c, bool backward)
+{
+    const bool states = c->initial.data || c->final.data || c->gfinal.data || c->ginitial.data;
+    if (c->seq_idx && (states || c->query_start_loc || c->cache_indices))
+        return log_line(&c->log, "seq_idx: excludes states and query_start_loc");
+    if (backward &&
+        (c->query_start_loc || c->cache_indices || c->has_initial_state || c->cache_seqlens))
+        return log_line(
+            &c->log,
+            "query_start_loc, cache_indices, has_initial_state, cache_seqlens: have no gradient");
+    if (c->cache_seqlens && (!c->state_len || c->initial.data != c->final.data))
+        return log_line(&c->log, "cache_seqlens: initial and final must be one array of states");
+    return true;
+}
+
+static bool is_same(const struct partita_causal_array *a, const struct partita_causal_array *b)
+{
+    return a->data && a->data == b->data && a->batch == b->batch && a->channel == b->channel &&
+           a->frame == b->frame;
+}
+
+// Every array of samples: where it is, whether it is needed or written, and whether it has states.
+struct sample_array {
+    const char *name;
+    const struct partita_causal_array *array;
+    bool needed, written, state;
+};
+
+static bool memory_check(const struct partita_causal *c, bool backward)
+{
+    const struct sample_array arrays[] = {
+        {"x", &c->x, true, false, false},
+        {"initial", &c->initial, false, false, true},
+        {backward ? "gy" : "y", backward ? &c->gy : &c->y, true, !backward, false},
+        {backward ? "gfinal" : "final", backward ? &c->gfinal : &c->final, false, !backward, true},
+        {"gx", &c->gx, false, true, false},
+        {"ginitial", &c->ginitial, false, true, true},
+    };
+    const size_t size = partita_type_size(c->type), taps_size = partita_type_size(c->taps_type);
+    const size_t w = size_mul(c->channels, c->taps * taps_size), bias = c->channels * taps_size;
+    const size_t indices = (c->batch + (c->query_start_loc != NULL)) * sizeof(int32_t);
+    struct call_array all[] = {
+        {NULL, NULL, 0, 0, false},
+        {NULL, NULL, 0, 0, false},
+        {NULL, NULL, 0, 0, false},
+        {NULL, NULL, 0, 0, false},
+        {"gx", NULL, 0, 0, true},
+        {"ginitial", NULL, 0, 0, true},
+        {"w", c->w, w, taps_size, false},
+        {"bias", c->bias, bias, taps_size, false},
+        {"seq_idx", c->seq_idx, size_mul(c->batch, c->frames * sizeof(int32_t)), 4, false},
+        {"query_start_loc", c->query_start_loc, indices, 4, false},
+        {"cache_indices", c->cache_indices, indices, 4, false},
+        {"cache_seqlens", c->cache_seqlens, indices, 4, false},
+        {"gw", backward ? c->gw : NULL, w, taps_size, true},
+        {"gbias", backward ? c->gbias : NULL, bias, taps_size, true},
+        {NULL, NULL, 0, 0, false},
+    };
+    if (!c->w) return log_line(&c->log, "w is NULL");
+    for (size_t i = 0; i < (backward ? 6 : 4); i++) {
+        const struct sample_array *a = &arrays[i];
+        const size_t batch = c->query_start_loc ? 1 : c->batch;
+        const struct extents extents = {
+            {a->state ? c->slots : batch, c->channels, a->state ? c->state_len : c->frames}};
+        const size_t bytes = a->array->data ? span_of(a->array, extents, size) : 0;
+        if (a->needed && !a->array->data) return log_line(&c->log, "%s is NULL", a->name);
+        if (bytes == SIZE_MAX) return log_line(&c->log, "%s: strides exceed memory", a->name);
+        if (a->written && a->array->data && !is_apart(a->array, extents))
+            return log_line(&c->log, "%s: strides put two elements in one place", a->name);
+        const bool in_place = !backward && i < 2 && is_same(a->array, i ? &c->final : &c->y);
+        all[i] =
+            (struct call_array){a->name, in_place ? NULL : a->array->data, bytes, size, a->written};
+    }
+    return arrays_check(c->log, backward ? "partita_causal_backward" : "partita_causal_forward",
+                        all);
+}
+
+// Whether the slots of all sequences exist, each at most once.
+static bool slots_check(const struct partita_causal *c)
+{
+    enum { WINDOW = 1 << 16 };
+    uint64_t seen[WINDOW / 64];
+    for (size_t i = 0; i < c->batch; i++)
+        if (c->cache_indices[i] >= 0 && (size_t)c->cache_indices[i] >= c->slots)
+            return log_line(&c->log, "cache_indices[%zu] = %d: must be below slots = %zu", i,
+                            c->cache_indices[i], c->slots);
+    for (size_t base = 0; base < c->slots && base <= INT32_MAX; base += WINDOW) {
+        memset(seen, 0, size_min(ceil_div(c->slots - base, 64), WINDOW / 64) * sizeof *seen);
+        for (size_t i = 0; i < c->batch; i++) {
+            const size_t slot = (size_t)c->cache_indices[i] - base;
+            if (c->cache_indices[i] < 0 || slot >= WINDOW) continue;
+            const uint64_t bit = (uint64_t)1 << slot % 64;
+            if (seen[slot / 64] & bit)
+                return log_line(&c->log, "cache_indices[%zu] = %d: is given twice", i,
+                                c->cache_indices[i]);
+            seen[slot / 64] |= bit;
+        }
+    }
+    return true;
+}
+
+static bool indices_check(const struct partita_causal *c)
+{
+    const int32_t *starts = c->query_start_loc;
+    for (size_t i = 0; starts && i <= c->batch; i++) {
+        const int32_t least = i ? starts[i - 1] : 0;
+        if (starts[i] < least || (i == 0 && starts[0]) || (size_t)starts[i] > c->frames)
+            return log_line(
+                &c->log,
+                "query_start_loc[%zu] = %d: must begin with 0, not fall, and be at most "
+                "frames = %zu",
+                i, starts[i], c->frames);
+    }
+    for (size_t i = 0; c->cache_seqlens && i < c->batch; i++)
+        if (c->cache_seqlens[i] < 0)
+            return log_line(&c->log, "cache_seqlens[%zu] = %d: must not be negative", i,
+                            c->cache_seqlens[i]);
+    return !c->cache_indices || slots_check(c);
+}
+
+enum { SMALL = 1 << 16 }; // sums that take about as long as to wake a thread
+
+enum partita_status causal_resolve(struct causal *ret, const struct partita_causal *given,
+                                   size_t bytes, bool backward)
+{
+    struct partita_causal *c = &ret->call;
+    const struct partita_log log = given && given->log.line ? given->log : log_default();
+    if (!given) return log_error(&log, PARTITA_ERR_ARG, "causal is NULL");
+    if (!sized_read(c, sizeof *c, given, bytes, &log, "causal")) return PARTITA_ERR_UNSUPPORTED;
+    c->log = log;
+    if (!c->type) c->type = PARTITA_F32;
+    if (!c->taps_type) c->taps_type = c->type;
+    if (!c->state_len && c->taps) c->state_len = c->taps - 1;
+    if (!c->slots) c->slots = c->batch;
+    if (!c->state_len) // there is nothing to read or write
+        c->initial.data = c->final.data = c->gfinal.data = c->ginitial.data = NULL;
+    if (!is_real(c->type) || !is_real(c->taps_type))
+        return log_error(&log, PARTITA_ERR_UNSUPPORTED, "%s: must be f32, f16 or bf16",
+                         is_real(c->type) ? "taps_type" : "type");
+    if (!sizes_check(c, backward) || !fields_check(c, backward) || !memory_check(c, backward) ||
+        !indices_check(c))
+        return PARTITA_ERR_ARG;
+    const size_t past = size_max(c->taps - 1, 1);
+    const size_t widest = size_min(CAUSAL_MAX_BLOCK, CAUSAL_TILE / 2 / past);
+    const size_t eighth = c->channels / 8; // eight tasks, so that there is work for threads
+    const size_t block = size_max(size_min(eighth, widest) / CAUSAL_LANES, 1) * CAUSAL_LANES;
+    const enum cpu_isa isa = cpu_detect();
+    ret->block = block;
+    ret->kernels = kernels_select(isa, false);
+    ret->sums = causal_kernels_select(isa);
+    ret->threads = c->threads ? thread_bound(c->threads) : thread_default();
+    const size_t sequences = c->query_start_loc ? 1 : c->batch;
+    if (size_mul(size_mul(sequences, c->channels), size_mul(c->frames, c->taps)) < SMALL)
+        ret->threads = 1;
+    return PARTITA_OK;
+}
