@@ -75,6 +75,10 @@ void causal_store(struct causal_block *block, struct causal_view to, const float
 void causal_ring(struct causal_block *block, struct causal_view view, float *rows, size_t at,
                  size_t frames, bool load);
 
+// The sums of so many rows of f32, of which the taps - 1 before them are the first.
+void causal_compute(const struct causal_block *block, float *y, const float *x, size_t rows,
+                    bool silu);
+
 // The taps - 1 rows before a run.
 void causal_past(struct causal_block *block, const struct causal_run *run, float *rows);
 

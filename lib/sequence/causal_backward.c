@@ -24,17 +24,17 @@ static void load_g(struct gradient *at, const struct causal_run *run, size_t f, 
     struct causal_block *block = &at->block;
     const struct causal *causal = block->causal;
     const struct partita_causal *call = &causal->call;
-    const struct causal_taps taps = {block->taps, block->bias, call->taps, block->pitch};
     const size_t past = (call->taps - 1) * block->pitch, first = run->first + f;
     float *g = at->g + past;
     causal_load(block, block->tile + past, causal_view(block, &call->x, run->batch, first), frames);
     causal_load(block, g, causal_view(block, &call->gy, run->batch, first), frames);
     if (call->silu) {
-        causal->sums->sum(at->sum, block->tile, &taps, frames, false);
+        causal_compute(block, at->sum, block->tile, frames, false);
         causal->sums->slope(g, at->sum, frames * block->pitch);
     }
     if (call->gw || call->gbias)
-        causal->sums->weight(at->gw, at->gbias, g, block->tile, frames, &taps);
+        causal->sums->weight(at->gw, at->gbias, g, block->tile,
+                             (struct causal_size){frames, call->taps, block->pitch});
 }
 
 // The gradients of the taps - 1 samples before a run (f < taps - 1) and of the run, from f on.
@@ -42,10 +42,19 @@ static void store_gx(struct gradient *at, const struct causal_run *run, size_t f
 {
     struct causal_block *block = &at->block;
     const struct partita_causal *call = &block->causal->call;
-    const struct causal_taps taps = {at->reversed, at->zeros, call->taps, block->pitch};
     const size_t past = call->taps - 1, before = f < past ? size_min(past - f, frames) : 0;
     if (!call->gx.data && !call->ginitial.data) return;
-    block->causal->sums->sum(at->sum, at->g, &taps, frames, false);
+    const struct causal_sum sum = {.y = at->sum,
+                                   .x = at->g,
+                                   .w = at->reversed,
+                                   .bias = at->zeros,
+                                   .taps = call->taps,
+                                   .rows = frames,
+                                   .lanes = block->pitch,
+                                   .x_pitch = block->pitch,
+                                   .y_pitch = block->pitch,
+                                   .w_pitch = block->pitch};
+    block->causal->sums->sum(&sum);
     for (size_t i = size_max(f, run->frames); call->gfinal.data && i < f + frames; i++) {
         float *row = at->sum + (i - f) * block->pitch, *final = at->zeros; // for the moment
         causal_load(block, final, causal_view(block, &call->gfinal, run->slot, i - run->frames), 1);

@@ -133,6 +133,24 @@ void causal_begin(struct causal_block *block, const struct causal *causal, size_
                       call->taps_type);
 }
 
+void causal_compute(const struct causal_block *block, float *y, const float *x, size_t rows,
+                    bool silu)
+{
+    const size_t pitch = block->pitch;
+    const struct causal_sum sum = {.y = y,
+                                   .x = x,
+                                   .w = block->taps,
+                                   .bias = block->bias,
+                                   .taps = block->causal->call.taps,
+                                   .rows = rows,
+                                   .lanes = pitch,
+                                   .x_pitch = pitch,
+                                   .y_pitch = pitch,
+                                   .w_pitch = pitch,
+                                   .silu = silu};
+    block->causal->sums->sum(&sum);
+}
+
 bool causal_next_run(const struct partita_causal *call, size_t sequence, size_t *at,
                      struct causal_run *run)
 {

@@ -205,7 +205,9 @@ enum partita_status causal_resolve(struct causal *ret, const struct partita_caus
         !indices_check(c))
         return PARTITA_ERR_ARG;
     const size_t past = size_max(c->taps - 1, 1);
-    const size_t widest = size_min(CAUSAL_MAX_BLOCK, CAUSAL_TILE / 2 / past);
+    const bool rows = c->x.frame != 1 || c->frames < CAUSAL_TILE / CAUSAL_MAX_BLOCK;
+    const size_t widest =
+        size_min(rows ? CAUSAL_MAX_BLOCK : 2 * CAUSAL_LANES, CAUSAL_TILE / 2 / past);
     const size_t eighth = c->channels / 8; // eight tasks, so that there is work for threads
     const size_t block = size_max(size_min(eighth, widest) / CAUSAL_LANES, 1) * CAUSAL_LANES;
     const enum cpu_isa isa = cpu_detect();

@@ -17,46 +17,103 @@ static void clear(struct causal_block *block, const struct causal_run *run)
     }
 }
 
-// Writes the state after a run, while y, which may be x, is not yet written. The tile is free
-// behind its past.
+// Writes the state after a run, while y, which may be x, is not yet written. The tile holds the
+// past and is free behind it.
 static void keep_state(struct causal_block *block, const struct causal_run *run)
 {
     const struct partita_causal *call = &block->causal->call;
-    const struct causal_view final = causal_view(block, &call->final, run->slot, 0);
-    const size_t length = call->state_len, frames = run->frames;
+    const size_t past = call->taps - 1, pitch = block->pitch, length = call->state_len;
+    const size_t frames = run->frames, before = length - past; // before the past
     const bool ring = call->cache_seqlens;
-    const size_t begin = ring && frames < length ? length - frames : 0;
-    float *rows = block->tile + (call->taps - 1) * block->pitch;
+    float *const rows = block->tile + past * pitch;
     assert(!ring || call->initial.data == call->final.data);
-    for (size_t i = begin, n; i < length; i += n) {
-        const size_t from = i + frames; // in the old state and the run behind it
-        n = size_min(block->rows, from < length ? length - from : length - i);
-        if (from >= length)
-            causal_load(block, rows,
-                        causal_view(block, &call->x, run->batch, run->first + from - length), n);
-        else if (run->initial)
-            causal_load(block, rows, causal_view(block, &call->initial, run->slot, from), n);
-        else memset(rows, 0, n * block->pitch * sizeof *rows);
-        causal_ring(block, final, rows, ring ? run->position % length + from % length : i, n,
-                    false);
+    for (size_t i = ring && frames < length ? length - frames : 0, n; i < length; i += n) {
+        n = size_min(block->rows, length - i);
+        size_t at = i + frames, end = at + n, m; // in the old state and the run behind it
+        float *row = rows;
+        if (at < before) {
+            m = size_min(end, before) - at;
+            memset(row, 0, m * pitch * sizeof *row);
+            if (run->initial)
+                causal_load(block, row, causal_view(block, &call->initial, run->slot, at), m);
+            at += m, row += m * pitch;
+        }
+        if (at < end && at < length) {
+            m = size_min(end, length) - at;
+            memcpy(row, block->tile + (at - before) * pitch, m * pitch * sizeof *row);
+            at += m, row += m * pitch;
+        }
+        if (at < end)
+            causal_load(block, row,
+                        causal_view(block, &call->x, run->batch, run->first + at - length),
+                        end - at);
+        causal_ring(block, causal_view(block, &call->final, run->slot, 0), rows,
+                    ring ? run->position % length + (i + frames) % length : i, n, false);
+    }
+}
+
+// How many of `frames` frames can be summed where they are in memory: all if channels are lanes,
+// whole blocks of lanes if frames are.
+static size_t direct_frames(const struct causal_block *block, size_t frames)
+{
+    const struct partita_causal *call = &block->causal->call;
+    if (call->type == PARTITA_F16 || call->x.data == call->y.data) return 0;
+    if (call->x.channel == 1 && call->y.channel == 1 && block->count == block->pitch) return frames;
+    if (call->x.frame == 1 && call->y.frame == 1) return frames / CAUSAL_LANES * CAUSAL_LANES;
+    return 0;
+}
+
+// Sums `frames` frames from frame `at` on, whose past is in x.
+static void compute_direct(struct causal_block *block, size_t batch, size_t at, size_t frames)
+{
+    const struct partita_causal *call = &block->causal->call;
+    const size_t past = call->taps - 1, size = partita_type_size(call->type);
+    struct causal_view x = causal_view(block, &call->x, batch, at - past);
+    struct causal_view y = causal_view(block, &call->y, batch, at);
+    struct causal_sum sum = {.y = y.data, .x = x.data, .w = block->taps, .bias = block->bias};
+    sum.taps = call->taps, sum.bf16 = call->type == PARTITA_BF16, sum.silu = call->silu;
+    if (x.channel == 1 && y.channel == 1 && block->count == block->pitch) {
+        sum.rows = frames, sum.lanes = sum.w_pitch = block->pitch, sum.ahead = true;
+        sum.x_pitch = x.frame, sum.y_pitch = y.frame;
+        block->causal->sums->sum(&sum);
+        return;
+    }
+    float bias[CAUSAL_LANES], *w = block->staged; // of one channel, in all lanes
+    sum.w = w, sum.bias = bias, sum.w_pitch = CAUSAL_LANES, sum.shared = true;
+    sum.rows = sum.x_pitch = 1, sum.lanes = frames;
+    for (size_t c = 0; c < block->count; c++) {
+        for (size_t i = 0; i < call->taps * CAUSAL_LANES; i++)
+            w[i] = block->taps[i / CAUSAL_LANES * block->pitch + c];
+        for (size_t i = 0; i < CAUSAL_LANES; i++) bias[i] = block->bias[c];
+        sum.x = x.data + c * x.channel * size, sum.y = y.data + c * y.channel * size;
+        block->causal->sums->sum(&sum);
     }
 }
 
 static void compute_run(struct causal_block *block, const struct causal_run *run)
 {
-    const struct causal *causal = block->causal;
-    const struct partita_causal *call = &causal->call;
-    const struct causal_taps taps = {block->taps, block->bias, call->taps, block->pitch};
-    const size_t past = (call->taps - 1) * block->pitch;
+    const struct partita_causal *call = &block->causal->call;
+    const size_t past = call->taps - 1, reals = past * block->pitch;
+    bool loaded = true; // the past is in the tile
     causal_past(block, run, block->tile);
     if (call->final.data) keep_state(block, run);
     for (size_t f = 0, n; f < run->frames; f += n) {
-        const size_t at = run->first + f;
+        const size_t at = run->first + f, direct = direct_frames(block, run->frames - f);
+        if (direct && f >= past) {
+            compute_direct(block, run->batch, at, n = direct);
+            loaded = false;
+            continue;
+        }
         n = size_min(block->rows, run->frames - f);
-        causal_load(block, block->tile + past, causal_view(block, &call->x, run->batch, at), n);
-        causal->sums->sum(block->tile, block->tile, &taps, n, call->silu);
+        if (direct) n = size_min(n, size_round_up(past - f, CAUSAL_LANES));
+        if (!loaded)
+            causal_load(block, block->tile, causal_view(block, &call->x, run->batch, at - past),
+                        past);
+        loaded = true;
+        causal_load(block, block->tile + reals, causal_view(block, &call->x, run->batch, at), n);
+        causal_compute(block, block->tile, block->tile, n, call->silu);
         causal_store(block, causal_view(block, &call->y, run->batch, at), block->tile, n);
-        memmove(block->tile, block->tile + n * block->pitch, past * sizeof *block->tile);
+        memmove(block->tile, block->tile + n * block->pitch, reals * sizeof *block->tile);
     }
 }
 

@@ -44,61 +44,113 @@ INLINE vec vec_silu(vec x)
     return numerator / (vec_broadcast(1) + vec_exp(-z));
 }
 
-// The taps k .. k+n-1 of rows of sums; n and rows are constants.
-INLINE void causal_add(vec *sum, const float *x, const float *w, size_t pitch, size_t rows,
-                       size_t n)
+typedef uint16_t half_vec __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
+
+// Element i and those after it.
+INLINE vec load_lanes(const void *x, size_t i, bool bf16)
+{
+    if (!bf16) return vec_load((const float *)x + i);
+    const half_vec half = *(const half_vec *)((const uint16_t *)x + i);
+    return (vec)(__builtin_convertvector(half, bits_vec) << 16);
+}
+
+// To the nearest even, as narrow_bf16.
+INLINE void store_lanes(void *y, size_t i, vec v, bool bf16)
+{
+    if (!bf16) {
+        vec_store((float *)y + i, v);
+        return;
+    }
+    const bits_vec bits = (bits_vec)v, nan = (bits_vec)(v != v);
+    const bits_vec rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, silent = bits >> 16 | 0x40;
+    *(half_vec *)((uint16_t *)y + i) =
+        __builtin_convertvector((rounded & ~nan) | (silent & nan), half_vec);
+}
+
+// The constants of a loop.
+struct causal_kind {
+    size_t rows;
+    bool bf16, silu;
+};
+
+// n taps of x from element i on; n is a constant.
+INLINE void causal_add(vec *sum, const struct causal_sum *call, size_t i, const float *w, size_t n,
+                       struct causal_kind kind)
 {
     vec tap[GROUP];
     UNROLL
-    for (size_t k = 0; k < n; k++) tap[k] = keep_in_register(vec_load(w + k * pitch));
+    for (size_t k = 0; k < n; k++) tap[k] = keep_in_register(vec_load(w + k * call->w_pitch));
     UNROLL
-    for (size_t q = 0; q < rows + n - 1; q++) {
-        const vec v = keep_in_register(vec_load(x + q * pitch));
+    for (size_t q = 0; q < kind.rows + n - 1; q++) {
+        const vec v = keep_in_register(load_lanes(call->x, i + q * call->x_pitch, kind.bf16));
         UNROLL
         for (size_t k = 0; k < n; k++)
-            if (q >= k && q - k < rows) sum[q - k] = vec_multiply_add(tap[k], v, sum[q - k]);
+            if (q >= k && q - k < kind.rows) sum[q - k] = vec_multiply_add(tap[k], v, sum[q - k]);
     }
 }
 
-INLINE void causal_rows(float *y, const float *x, const struct causal_taps *taps, size_t rows,
-                        bool silu)
+INLINE void causal_lanes(const struct causal_sum *call, size_t row, size_t c,
+                         struct causal_kind kind)
 {
-    assert(taps->pitch % CONV_LANES == 0 && taps->taps > 0);
-    const size_t pitch = taps->pitch, rest = taps->taps % GROUP, whole = taps->taps - rest;
+    const size_t rest = call->taps % GROUP, step = GROUP * call->x_pitch;
+    const float *w = call->w + (call->shared ? 0 : c);
+    size_t i = row * call->x_pitch + c;
+    vec sum[ROWS];
+    UNROLL
+    for (size_t r = 0; r < kind.rows; r++) sum[r] = vec_load(call->bias + (call->shared ? 0 : c));
     NO_UNROLL
-    for (size_t c = 0; c < pitch; c += LANES) {
-        vec sum[ROWS];
-        const float *at = x + c, *w = taps->w + c;
-        UNROLL
-        for (size_t r = 0; r < rows; r++) sum[r] = vec_load(taps->bias + c);
-        NO_UNROLL
-        for (size_t k = 0; k < whole; k += GROUP, at += GROUP * pitch, w += GROUP * pitch)
-            causal_add(sum, at, w, pitch, rows, GROUP);
-        if (rest == 1) causal_add(sum, at, w, pitch, rows, 1);
-        else if (rest == 2) causal_add(sum, at, w, pitch, rows, 2);
-        else if (rest == 3) causal_add(sum, at, w, pitch, rows, 3);
-        UNROLL
-        for (size_t r = 0; r < rows; r++)
-            vec_store(y + r * pitch + c, silu ? vec_silu(sum[r]) : sum[r]);
+    for (size_t k = GROUP; k <= call->taps; k += GROUP, i += step, w += GROUP * call->w_pitch)
+        causal_add(sum, call, i, w, GROUP, kind);
+    if (rest == 1) causal_add(sum, call, i, w, 1, kind);
+    else if (rest == 2) causal_add(sum, call, i, w, 2, kind);
+    else if (rest == 3) causal_add(sum, call, i, w, 3, kind);
+    UNROLL
+    for (size_t r = 0; r < kind.rows; r++)
+        store_lanes(call->y, (row + r) * call->y_pitch + c, kind.silu ? vec_silu(sum[r]) : sum[r],
+                    kind.bf16);
+}
+
+// The samples and results of rows from `row` on, in lanes from c on.
+INLINE void causal_prefetch(const struct causal_sum *call, size_t row, size_t c,
+                            struct causal_kind kind)
+{
+    const size_t size = kind.bf16 ? sizeof(uint16_t) : sizeof(float), past = call->taps - 1;
+    const uintptr_t x = (uintptr_t)call->x + size * ((row + past) * call->x_pitch + c);
+    const uintptr_t y = (uintptr_t)call->y + size * (row * call->y_pitch + c);
+    UNROLL
+    for (size_t r = 0; r < kind.rows; r++) {
+        __builtin_prefetch((const void *)(x + size * r * call->x_pitch));
+        __builtin_prefetch((const void *)(y + size * r * call->y_pitch), 1);
     }
 }
 
-INLINE void causal_sums(float *y, const float *x, const struct causal_taps *taps, size_t rows,
-                        bool silu)
+// Rows row .. row+kind.rows-1.
+INLINE void causal_rows(const struct causal_sum *call, size_t row, struct causal_kind kind)
 {
+    NO_UNROLL
+    for (size_t c = 0; c < call->lanes; c += LANES) {
+        if (call->ahead) causal_prefetch(call, row + kind.rows, c, kind);
+        causal_lanes(call, row, c, kind);
+    }
+}
+
+INLINE void causal_sums(const struct causal_sum *call, struct causal_kind kind)
+{
+    const struct causal_kind one = {1, kind.bf16, kind.silu};
     size_t i = 0;
     NO_UNROLL
-    for (; rows - i >= ROWS; i += ROWS)
-        causal_rows(y + i * taps->pitch, x + i * taps->pitch, taps, ROWS, silu);
+    for (; call->rows - i >= ROWS; i += ROWS) causal_rows(call, i, kind);
     NO_UNROLL
-    for (; i < rows; i++) causal_rows(y + i * taps->pitch, x + i * taps->pitch, taps, 1, silu);
+    for (; i < call->rows; i++) causal_rows(call, i, one);
 }
 
-static void causal_sum(float *y, const float *x, const struct causal_taps *taps, size_t rows,
-                       bool silu)
+static void causal_sum(const struct causal_sum *call)
 {
-    if (silu) causal_sums(y, x, taps, rows, true);
-    else causal_sums(y, x, taps, rows, false);
+    assert(call->lanes % CONV_LANES == 0 && call->taps > 0);
+    if (call->bf16 && call->silu) causal_sums(call, (struct causal_kind){ROWS, true, true});
+    else if (call->bf16) causal_sums(call, (struct causal_kind){ROWS, true, false});
+    else if (call->silu) causal_sums(call, (struct causal_kind){ROWS, false, true});
+    else causal_sums(call, (struct causal_kind){ROWS, false, false});
 }
 
 // s (1 + z (1 - s)) with s = 1 / (1 + e), 1 - s = e / (1 + e), e = exp(-z).
@@ -130,15 +182,15 @@ INLINE void causal_weight_taps(float *w, const float *g, const float *x, size_t 
     for (size_t k = 0; k < n; k++) vec_store(w + k * pitch, vec_load(w + k * pitch) + sum[k]);
 }
 
-static void causal_weight(float *w, float *bias, const float *g, const float *x, size_t rows,
-                          const struct causal_taps *taps)
+static void causal_weight(float *w, float *bias, const float *g, const float *x,
+                          struct causal_size size)
 {
-    const size_t pitch = taps->pitch;
+    const size_t rows = size.rows, taps = size.taps, pitch = size.pitch;
     for (size_t c = 0; c < pitch; c += LANES) {
         size_t k = 0;
-        for (; taps->taps - k >= GROUP; k += GROUP)
+        for (; taps - k >= GROUP; k += GROUP)
             causal_weight_taps(w + k * pitch + c, g + c, x + k * pitch + c, rows, pitch, GROUP);
-        for (; k < taps->taps; k++)
+        for (; k < taps; k++)
             causal_weight_taps(w + k * pitch + c, g + c, x + k * pitch + c, rows, pitch, 1);
         vec sum = {0};
         for (size_t i = 0; i < rows; i++) sum += vec_load(g + i * pitch + c);
