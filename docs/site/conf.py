@@ -14,7 +14,7 @@ highlight_language = "none"  # of indented code
 default_role = "code"
 
 autodoc_member_order = "groupwise"
-autodoc_mock_imports = ["dask", "torch", "zarr"]  # what uses them is described without them
+autodoc_mock_imports = ["dask", "torch", "zarr", "partita.nn._export"]  # what uses them is described without them
 autodoc_default_options = {"members": True}
 napoleon_use_param = False
 napoleon_use_rtype = False

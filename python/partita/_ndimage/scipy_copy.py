@@ -7,6 +7,7 @@ SciPy's. Copies of a SciPy that does not have these functions compute what SciPy
 """
 import functools
 import inspect
+import re
 import threading
 import types
 
@@ -25,6 +26,8 @@ SMALL, SMALL_INTEGERS, _SAMPLE = 2**19, 2**22, 8
 LONGEST_MEAN, LONGEST_MEAN_INTEGERS = 24, 5
 _MODES = {0: slabs.NEAREST, 1: slabs.WRAP, 2: slabs.REFLECT, 3: slabs.MIRROR, 4: slabs.CONSTANT, 5: slabs.WRAP,
           6: slabs.CONSTANT}
+# What SciPy's texts say of arrays of other libraries, which these copies do not take.
+_OTHER_LIBRARIES = re.compile(r"\*\*Array API.*?:ref:`dev-arrayapi`[^\n]*\n*", re.DOTALL)
 _TYPES = "bhilqBHILQfd"  # of samples, with bool of inputs
 
 
@@ -174,6 +177,7 @@ def functions():
             copy = types.FunctionType(function.__code__, names, name, function.__defaults__, function.__closure__)
             copy.__kwdefaults__ = function.__kwdefaults__
             copy.__module__ = "partita.ndimage"
-            copy.__doc__ = f"As `scipy.ndimage.{name}`, computed by Partita.\n\n{inspect.getdoc(function)}"
+            text = _OTHER_LIBRARIES.sub("", inspect.getdoc(function) or "")
+            copy.__doc__ = f"As `scipy.ndimage.{name}`, computed by Partita.\n\n{text}"
             names[name] = loops.together(copy) if name in _SEVERAL_PASSES else copy
     return {name: names[name] for name in NAMES}
