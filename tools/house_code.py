@@ -110,7 +110,7 @@ def lines_cuda(tree):
 
 
 def lines_sequence(tree):
-    return lines_of(tree.under("lib/sequence"))
+    return lines_of(f for f in tree.under("lib") if f.path.parts[1] == "sequence")
 
 
 def lines_design(tree):

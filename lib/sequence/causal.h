@@ -66,10 +66,9 @@ struct causal_view causal_view(const struct causal_block *block,
                                const struct partita_causal_array *array, size_t index,
                                size_t frame);
 
-// Frames of samples into rows, and back.
-void causal_load(struct causal_block *block, float *rows, struct causal_view from, size_t frames);
-void causal_store(struct causal_block *block, struct causal_view to, const float *rows,
-                  size_t frames);
+// Frames of samples into rows (load), or back.
+void causal_move(struct causal_block *block, float *rows, struct causal_view view, size_t frames,
+                 bool load);
 
 // Loads or stores frames of a state, a ring of state_len frames, from frame `at` on.
 void causal_ring(struct causal_block *block, struct causal_view view, float *rows, size_t at,

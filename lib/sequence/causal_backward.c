@@ -26,8 +26,9 @@ static void load_g(struct gradient *at, const struct causal_run *run, size_t f, 
     const struct partita_causal *call = &causal->call;
     const size_t past = (call->taps - 1) * block->pitch, first = run->first + f;
     float *g = at->g + past;
-    causal_load(block, block->tile + past, causal_view(block, &call->x, run->batch, first), frames);
-    causal_load(block, g, causal_view(block, &call->gy, run->batch, first), frames);
+    causal_move(block, block->tile + past, causal_view(block, &call->x, run->batch, first), frames,
+                true);
+    causal_move(block, g, causal_view(block, &call->gy, run->batch, first), frames, true);
     if (call->silu) {
         causal_compute(block, at->sum, block->tile, frames, false);
         causal->sums->slope(g, at->sum, frames * block->pitch);
@@ -57,16 +58,18 @@ static void store_gx(struct gradient *at, const struct causal_run *run, size_t f
     block->causal->sums->sum(&sum);
     for (size_t i = size_max(f, run->frames); call->gfinal.data && i < f + frames; i++) {
         float *row = at->sum + (i - f) * block->pitch, *final = at->zeros; // for the moment
-        causal_load(block, final, causal_view(block, &call->gfinal, run->slot, i - run->frames), 1);
+        causal_move(block, final, causal_view(block, &call->gfinal, run->slot, i - run->frames), 1,
+                    true);
         block->causal->kernels->add(row, final, block->pitch);
         memset(final, 0, sizeof at->zeros);
     }
     if (call->ginitial.data)
-        causal_store(block, causal_view(block, &call->ginitial, run->slot, f), at->sum, before);
+        causal_move(block, at->sum, causal_view(block, &call->ginitial, run->slot, f), before,
+                    false);
     if (call->gx.data)
-        causal_store(block,
-                     causal_view(block, &call->gx, run->batch, run->first + f + before - past),
-                     at->sum + before * block->pitch, frames - before);
+        causal_move(block, at->sum + before * block->pitch,
+                    causal_view(block, &call->gx, run->batch, run->first + f + before - past),
+                    frames - before, false);
 }
 
 static void compute_run(struct gradient *at, const struct causal_run *run)
@@ -96,8 +99,8 @@ static void store_sums(struct gradient *at)
     const struct causal_view gw = {(char *)call->gw + first * call->taps, call->taps, 1,
                                    call->taps_type};
     const struct causal_view gbias = {(char *)call->gbias + first, 1, 1, call->taps_type};
-    if (call->gw) causal_store(block, gw, at->gw, call->taps);
-    if (call->gbias) causal_store(block, gbias, at->gbias, 1);
+    if (call->gw) causal_move(block, at->gw, gw, call->taps, false);
+    if (call->gbias) causal_move(block, at->gbias, gbias, 1, false);
 }
 
 // Tasks are blocks of channels, each with all sequences; the memory is that of the workers.

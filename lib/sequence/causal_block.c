@@ -5,23 +5,16 @@
 
 #include "causal.h"
 
-static enum half half_of(enum partita_type type)
+// Converts n adjacent samples to f32 (load), or back.
+static void convert(const struct causal_block *block, float *wide, void *stored, size_t n,
+                    enum partita_type type, bool load)
 {
-    return type == PARTITA_F16 ? HALF_F16 : HALF_BF16;
-}
-
-static void samples_widen(const struct causal_block *block, float *to, const void *from, size_t n,
-                          enum partita_type type)
-{
-    if (type == PARTITA_F32) memcpy(to, from, n * sizeof *to);
-    else block->causal->kernels->widen[half_of(type)](to, from, n);
-}
-
-static void samples_narrow(const struct causal_block *block, void *to, const float *from, size_t n,
-                           enum partita_type type)
-{
-    if (type == PARTITA_F32) memcpy(to, from, n * sizeof *from);
-    else block->causal->kernels->narrow[half_of(type)](to, from, n);
+    const struct kernels *kernels = block->causal->kernels;
+    const enum half half = type == PARTITA_F16 ? HALF_F16 : HALF_BF16;
+    if (type == PARTITA_F32)
+        memcpy(load ? (void *)wide : stored, load ? stored : wide, n * sizeof *wide);
+    else if (load) kernels->widen[half](wide, stored, n);
+    else kernels->narrow[half](stored, wide, n);
 }
 
 struct causal_view causal_view(const struct causal_block *block,
@@ -33,81 +26,38 @@ struct causal_view causal_view(const struct causal_block *block,
                                 array->frame, type};
 }
 
-// How many channels and frames of adjacent frames are moved at once.
-struct square {
-    size_t channels, frames;
-};
-
-static struct square square_of(const struct causal_block *block, size_t frames)
+// Moves `channels` channels of n adjacent frames, staged one channel after the other.
+static void move_square(struct causal_block *block, float *rows, struct causal_view view,
+                        size_t channels, size_t n, bool load)
 {
-    const size_t n = size_max(1, size_min(frames, CAUSAL_STAGED / CAUSAL_LANES));
-    const size_t fit = CAUSAL_STAGED / n / CAUSAL_LANES * CAUSAL_LANES;
-    return (struct square){size_min(block->count, fit), n};
+    const struct kernels *kernels = block->causal->kernels;
+    const size_t size = partita_type_size(view.type);
+    const bool whole = view.channel == n; // all channels are adjacent
+    if (!load) kernels->transpose(block->staged, n, rows, block->pitch, n, channels);
+    for (size_t c = 0; c < (whole ? 1 : channels); c++)
+        convert(block, block->staged + c * n, view.data + c * view.channel * size,
+                whole ? channels * n : n, view.type, load);
+    if (load) kernels->transpose(rows, block->pitch, block->staged, n, channels, n);
 }
 
-// The square's channels of n frames, one after the other.
-static void load_square(struct causal_block *block, float *rows, struct causal_view from,
-                        struct square square)
+void causal_move(struct causal_block *block, float *rows, struct causal_view view, size_t frames,
+                 bool load)
 {
-    const size_t size = partita_type_size(from.type), n = square.frames;
-    if (from.channel == n)
-        samples_widen(block, block->staged, from.data, square.channels * n, from.type);
-    for (size_t c = 0; from.channel != n && c < square.channels; c++)
-        samples_widen(block, block->staged + c * n, from.data + c * from.channel * size, n,
-                      from.type);
-    block->causal->kernels->transpose(rows, block->pitch, block->staged, n, square.channels, n);
-}
-
-static void store_square(struct causal_block *block, struct causal_view to, const float *rows,
-                         struct square square)
-{
-    const size_t size = partita_type_size(to.type), n = square.frames;
-    block->causal->kernels->transpose(block->staged, n, rows, block->pitch, n, square.channels);
-    if (to.channel == n)
-        samples_narrow(block, to.data, block->staged, square.channels * n, to.type);
-    for (size_t c = 0; to.channel != n && c < square.channels; c++)
-        samples_narrow(block, to.data + c * to.channel * size, block->staged + c * n, n, to.type);
-}
-
-// Calls `move` for the squares of adjacent frames.
-#define EACH_SQUARE(move)                                                                          \
-    const struct square all = square_of(block, frames);                                            \
-    for (size_t f = 0; f < frames; f += all.frames)                                                \
-        for (size_t c = 0; c < block->count; c += all.channels) {                                  \
-            const struct square square = {size_min(all.channels, block->count - c),                \
-                                          size_min(all.frames, frames - f)};                       \
-            struct causal_view part = view;                                                        \
-            part.data += (c * view.channel + f) * partita_type_size(view.type);                    \
-            move;                                                                                  \
+    const size_t size = partita_type_size(view.type), pitch = block->pitch;
+    const bool squares = view.channel != 1 && view.frame == 1, lines = view.channel == 1;
+    // Frames and channels that are moved at once.
+    const size_t n = squares ? size_min(frames, CAUSAL_STAGED / CAUSAL_LANES) : 1;
+    const size_t fit = squares ? CAUSAL_STAGED / size_max(n, 1) / CAUSAL_LANES * CAUSAL_LANES : 1;
+    const size_t channels = lines ? block->count : fit;
+    for (size_t f = 0; f < frames; f += n)
+        for (size_t c = 0; c < block->count; c += channels) {
+            const size_t part = size_min(channels, block->count - c);
+            struct causal_view at = view;
+            at.data += (c * view.channel + f * view.frame) * size;
+            float *to = rows + f * pitch + c;
+            if (squares) move_square(block, to, at, part, size_min(n, frames - f), load);
+            else convert(block, to, at.data, part, view.type, load);
         }
-
-void causal_load(struct causal_block *block, float *rows, struct causal_view view, size_t frames)
-{
-    const size_t size = partita_type_size(view.type), n = block->count;
-    if (view.channel != 1 && view.frame == 1) {
-        EACH_SQUARE(load_square(block, rows + f * block->pitch + c, part, square))
-        return;
-    }
-    for (size_t f = 0; f < frames; f++, rows += block->pitch, view.data += view.frame * size)
-        if (view.channel == 1) samples_widen(block, rows, view.data, n, view.type);
-        else
-            for (size_t c = 0; c < n; c++)
-                samples_widen(block, rows + c, view.data + c * view.channel * size, 1, view.type);
-}
-
-void causal_store(struct causal_block *block, struct causal_view view, const float *rows,
-                  size_t frames)
-{
-    const size_t size = partita_type_size(view.type), n = block->count;
-    if (view.channel != 1 && view.frame == 1) {
-        EACH_SQUARE(store_square(block, part, rows + f * block->pitch + c, square))
-        return;
-    }
-    for (size_t f = 0; f < frames; f++, rows += block->pitch, view.data += view.frame * size)
-        if (view.channel == 1) samples_narrow(block, view.data, rows, n, view.type);
-        else
-            for (size_t c = 0; c < n; c++)
-                samples_narrow(block, view.data + c * view.channel * size, rows + c, 1, view.type);
 }
 
 void causal_begin(struct causal_block *block, const struct causal *causal, size_t first)
@@ -127,10 +77,10 @@ void causal_begin(struct causal_block *block, const struct causal *causal, size_
     memset(block->bias, 0, sizeof block->bias);
     const struct causal_view taps = {(char *)call->w + first * call->taps * bytes, call->taps, 1,
                                      call->taps_type};
-    causal_load(block, block->taps, taps, call->taps);
+    causal_move(block, block->taps, taps, call->taps, true);
     if (call->bias)
-        samples_widen(block, block->bias, (const char *)call->bias + first * bytes, block->count,
-                      call->taps_type);
+        convert(block, block->bias, (char *)call->bias + first * bytes, block->count,
+                call->taps_type, true);
 }
 
 void causal_compute(const struct causal_block *block, float *y, const float *x, size_t rows,
@@ -189,8 +139,7 @@ void causal_ring(struct causal_block *block, struct causal_view view, float *row
         struct causal_view part = view;
         part.data += begin * view.frame * size;
         n = size_min(frames - f, length - begin);
-        if (load) causal_load(block, rows + f * block->pitch, part, n);
-        else causal_store(block, part, rows + f * block->pitch, n);
+        causal_move(block, rows + f * block->pitch, part, n, load);
     }
 }
 

@@ -7,38 +7,33 @@
 #include "causal.h"
 #include "core/arguments.h"
 
-// Extents of the axes of an array.
-struct extents {
-    size_t n[3];
-};
-
 static bool is_real(enum partita_type type)
 {
     return type == PARTITA_F32 || type == PARTITA_F16 || type == PARTITA_BF16;
 }
 
-// Bytes from the first to the last element of an array, SIZE_MAX if there is no such array.
-static size_t span_of(const struct partita_causal_array *array, struct extents extents, size_t size)
+// Samples or states of a call. Bytes are SIZE_MAX if memory has not as many, or if the array is
+// written and has two elements in one place: an axis must step over all axes of smaller strides.
+static struct call_array samples_of(const struct partita_causal *c, const char *name,
+                                    const struct partita_causal_array *array, bool states,
+                                    bool written)
 {
+    const size_t batch = c->query_start_loc ? 1 : c->batch, size = partita_type_size(c->type);
+    const size_t n[] = {states ? c->slots : batch, c->channels, states ? c->state_len : c->frames};
     const size_t stride[] = {array->batch, array->channel, array->frame};
     size_t last = 0;
-    for (int i = 0; i < 3; i++) last = size_add(last, size_mul(extents.n[i] - 1, stride[i]));
-    const size_t bytes = size_mul(size_add(last, 1), size);
-    return bytes > PTRDIFF_MAX ? SIZE_MAX : bytes;
-}
-
-// Whether no two elements are in one place: an axis steps over all axes of smaller strides.
-static bool is_apart(const struct partita_causal_array *array, struct extents extents)
-{
-    const size_t stride[] = {array->batch, array->channel, array->frame};
+    bool apart = true;
     for (int i = 0; i < 3; i++) {
         size_t reach = 0;
         for (int j = 0; j < 3; j++)
             if (stride[j] < stride[i] || (stride[j] == stride[i] && j < i))
-                reach += (extents.n[j] - 1) * stride[j];
-        if (extents.n[i] > 1 && stride[i] <= reach) return false;
+                reach = size_add(reach, size_mul(n[j] - 1, stride[j]));
+        apart = apart && (n[i] == 1 || stride[i] > reach);
+        last = size_add(last, size_mul(n[i] - 1, stride[i]));
     }
-    return true;
+    const size_t bytes = size_mul(size_add(last, 1), size);
+    const bool usable = bytes <= PTRDIFF_MAX && (apart || !written);
+    return (struct call_array){name, array->data, usable ? bytes : SIZE_MAX, size, written};
 }
 
 static bool sizes_check(const struct partita_causal *c, bool backward)
@@ -83,58 +78,41 @@ static bool is_same(const struct partita_causal_array *a, const struct partita_c
            a->frame == b->frame;
 }
 
-// Every array of samples: where it is, whether it is needed or written, and whether it has states.
-struct sample_array {
-    const char *name;
-    const struct partita_causal_array *array;
-    bool needed, written, state;
-};
-
 static bool memory_check(const struct partita_causal *c, bool backward)
 {
-    const struct sample_array arrays[] = {
-        {"x", &c->x, true, false, false},
-        {"initial", &c->initial, false, false, true},
-        {backward ? "gy" : "y", backward ? &c->gy : &c->y, true, !backward, false},
-        {backward ? "gfinal" : "final", backward ? &c->gfinal : &c->final, false, !backward, true},
-        {"gx", &c->gx, false, true, false},
-        {"ginitial", &c->ginitial, false, true, true},
-    };
-    const size_t size = partita_type_size(c->type), taps_size = partita_type_size(c->taps_type);
-    const size_t w = size_mul(c->channels, c->taps * taps_size), bias = c->channels * taps_size;
+    enum { SAMPLES = 8 };
+    const size_t size = partita_type_size(c->taps_type), bias = size_mul(c->channels, size);
+    const size_t w = size_mul(bias, c->taps), numbers = size_mul(c->batch, c->frames * 4);
     const size_t indices = (c->batch + (c->query_start_loc != NULL)) * sizeof(int32_t);
     struct call_array all[] = {
-        {NULL, NULL, 0, 0, false},
-        {NULL, NULL, 0, 0, false},
-        {NULL, NULL, 0, 0, false},
-        {NULL, NULL, 0, 0, false},
-        {"gx", NULL, 0, 0, true},
-        {"ginitial", NULL, 0, 0, true},
-        {"w", c->w, w, taps_size, false},
-        {"bias", c->bias, bias, taps_size, false},
-        {"seq_idx", c->seq_idx, size_mul(c->batch, c->frames * sizeof(int32_t)), 4, false},
+        samples_of(c, "x", &c->x, false, false),
+        samples_of(c, "y", &c->y, false, true),
+        samples_of(c, "initial", &c->initial, true, false),
+        samples_of(c, "final", &c->final, true, true),
+        samples_of(c, "gy", &c->gy, false, false),
+        samples_of(c, "gx", &c->gx, false, true),
+        samples_of(c, "gfinal", &c->gfinal, true, false),
+        samples_of(c, "ginitial", &c->ginitial, true, true),
+        {"w", c->w, w, size, false},
+        {"bias", c->bias, bias, size, false},
+        {"gw", c->gw, w, size, true},
+        {"gbias", c->gbias, bias, size, true},
+        {"seq_idx", c->seq_idx, numbers, 4, false},
         {"query_start_loc", c->query_start_loc, indices, 4, false},
         {"cache_indices", c->cache_indices, indices, 4, false},
         {"cache_seqlens", c->cache_seqlens, indices, 4, false},
-        {"gw", backward ? c->gw : NULL, w, taps_size, true},
-        {"gbias", backward ? c->gbias : NULL, bias, taps_size, true},
         {NULL, NULL, 0, 0, false},
     };
-    if (!c->w) return log_line(&c->log, "w is NULL");
-    for (size_t i = 0; i < (backward ? 6 : 4); i++) {
-        const struct sample_array *a = &arrays[i];
-        const size_t batch = c->query_start_loc ? 1 : c->batch;
-        const struct extents extents = {
-            {a->state ? c->slots : batch, c->channels, a->state ? c->state_len : c->frames}};
-        const size_t bytes = a->array->data ? span_of(a->array, extents, size) : 0;
-        if (a->needed && !a->array->data) return log_line(&c->log, "%s is NULL", a->name);
-        if (bytes == SIZE_MAX) return log_line(&c->log, "%s: strides exceed memory", a->name);
-        if (a->written && a->array->data && !is_apart(a->array, extents))
-            return log_line(&c->log, "%s: strides put two elements in one place", a->name);
-        const bool in_place = !backward && i < 2 && is_same(a->array, i ? &c->final : &c->y);
-        all[i] =
-            (struct call_array){a->name, in_place ? NULL : a->array->data, bytes, size, a->written};
-    }
+    const char *missing = backward && !c->gy.data ? "gy" : NULL;
+    if (!backward && !c->y.data) missing = "y";
+    if (!c->x.data || !c->w) missing = c->x.data ? "w" : "x";
+    if (missing) return log_line(&c->log, "%s is NULL", missing);
+    for (int i = 0; i < SAMPLES; i++)
+        if (all[i].data && all[i].bytes == SIZE_MAX)
+            return log_line(&c->log, "%s: strides put two elements in one place, or exceed memory",
+                            all[i].name);
+    if (is_same(&c->x, &c->y)) all[0].data = NULL; // in place
+    if (is_same(&c->initial, &c->final)) all[2].data = NULL;
     return arrays_check(c->log, backward ? "partita_causal_backward" : "partita_causal_forward",
                         all);
 }
@@ -142,23 +120,15 @@ static bool memory_check(const struct partita_causal *c, bool backward)
 // Whether the slots of all sequences exist, each at most once.
 static bool slots_check(const struct partita_causal *c)
 {
-    enum { WINDOW = 1 << 16 };
-    uint64_t seen[WINDOW / 64];
-    for (size_t i = 0; i < c->batch; i++)
-        if (c->cache_indices[i] >= 0 && (size_t)c->cache_indices[i] >= c->slots)
+    const int32_t *slots = c->cache_indices;
+    for (size_t i = 0; i < c->batch; i++) {
+        bool twice = false;
+        if (slots[i] >= 0 && (size_t)slots[i] >= c->slots)
             return log_line(&c->log, "cache_indices[%zu] = %d: must be below slots = %zu", i,
-                            c->cache_indices[i], c->slots);
-    for (size_t base = 0; base < c->slots && base <= INT32_MAX; base += WINDOW) {
-        memset(seen, 0, size_min(ceil_div(c->slots - base, 64), WINDOW / 64) * sizeof *seen);
-        for (size_t i = 0; i < c->batch; i++) {
-            const size_t slot = (size_t)c->cache_indices[i] - base;
-            if (c->cache_indices[i] < 0 || slot >= WINDOW) continue;
-            const uint64_t bit = (uint64_t)1 << slot % 64;
-            if (seen[slot / 64] & bit)
-                return log_line(&c->log, "cache_indices[%zu] = %d: is given twice", i,
-                                c->cache_indices[i]);
-            seen[slot / 64] |= bit;
-        }
+                            slots[i], c->slots);
+        for (size_t j = 0; j < i; j++) twice |= slots[j] == slots[i];
+        if (twice && slots[i] >= 0)
+            return log_line(&c->log, "cache_indices[%zu] = %d: is given twice", i, slots[i]);
     }
     return true;
 }
@@ -196,8 +166,11 @@ enum partita_status causal_resolve(struct causal *ret, const struct partita_caus
     if (!c->taps_type) c->taps_type = c->type;
     if (!c->state_len && c->taps) c->state_len = c->taps - 1;
     if (!c->slots) c->slots = c->batch;
+    const struct partita_causal_array none = {NULL, 0, 0, 0};
+    if (backward) c->y = c->final = none; // not used
+    else c->gy = c->gx = c->gfinal = c->ginitial = none, c->gw = c->gbias = NULL;
     if (!c->state_len) // there is nothing to read or write
-        c->initial.data = c->final.data = c->gfinal.data = c->ginitial.data = NULL;
+        c->initial = c->final = c->gfinal = c->ginitial = none;
     if (!is_real(c->type) || !is_real(c->taps_type))
         return log_error(&log, PARTITA_ERR_UNSUPPORTED, "%s: must be f32, f16 or bf16",
                          is_real(c->type) ? "taps_type" : "type");

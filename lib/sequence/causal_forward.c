@@ -12,8 +12,8 @@ static void clear(struct causal_block *block, const struct causal_run *run)
     memset(block->tile, 0, sizeof block->tile);
     for (size_t f = 0, n; f < run->frames; f += n) {
         n = size_min(block->rows, run->frames - f);
-        causal_store(block, causal_view(block, &call->y, run->batch, run->first + f), block->tile,
-                     n);
+        causal_move(block, block->tile, causal_view(block, &call->y, run->batch, run->first + f), n,
+                    false);
     }
 }
 
@@ -35,7 +35,7 @@ static void keep_state(struct causal_block *block, const struct causal_run *run)
             m = size_min(end, before) - at;
             memset(row, 0, m * pitch * sizeof *row);
             if (run->initial)
-                causal_load(block, row, causal_view(block, &call->initial, run->slot, at), m);
+                causal_move(block, row, causal_view(block, &call->initial, run->slot, at), m, true);
             at += m, row += m * pitch;
         }
         if (at < end && at < length) {
@@ -44,9 +44,9 @@ static void keep_state(struct causal_block *block, const struct causal_run *run)
             at += m, row += m * pitch;
         }
         if (at < end)
-            causal_load(block, row,
+            causal_move(block, row,
                         causal_view(block, &call->x, run->batch, run->first + at - length),
-                        end - at);
+                        end - at, true);
         causal_ring(block, causal_view(block, &call->final, run->slot, 0), rows,
                     ring ? run->position % length + (i + frames) % length : i, n, false);
     }
@@ -107,12 +107,13 @@ static void compute_run(struct causal_block *block, const struct causal_run *run
         n = size_min(block->rows, run->frames - f);
         if (direct) n = size_min(n, size_round_up(past - f, CAUSAL_LANES));
         if (!loaded)
-            causal_load(block, block->tile, causal_view(block, &call->x, run->batch, at - past),
-                        past);
+            causal_move(block, block->tile, causal_view(block, &call->x, run->batch, at - past),
+                        past, true);
         loaded = true;
-        causal_load(block, block->tile + reals, causal_view(block, &call->x, run->batch, at), n);
+        causal_move(block, block->tile + reals, causal_view(block, &call->x, run->batch, at), n,
+                    true);
         causal_compute(block, block->tile, block->tile, n, call->silu);
-        causal_store(block, causal_view(block, &call->y, run->batch, at), block->tile, n);
+        causal_move(block, block->tile, causal_view(block, &call->y, run->batch, at), n, false);
         memmove(block->tile, block->tile + n * block->pitch, reals * sizeof *block->tile);
     }
 }
