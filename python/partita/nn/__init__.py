@@ -3,8 +3,10 @@
 from . import functional, testing
 from ._cache import set_cache_limit
 from ._replace import replace_, restore_
+from ._sequence import causal_conv1d, causal_conv1d_update
 from ._steps import set_saved_memory
 from .modules import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, forget
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
-           "functional", "replace_", "restore_", "set_cache_limit", "set_saved_memory", "testing"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+           "causal_conv1d", "causal_conv1d_update", "forget", "functional", "replace_", "restore_", "set_cache_limit",
+           "set_saved_memory", "testing"]

@@ -2,6 +2,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
 from torch.nn import Module
 
 from . import functional as functional
@@ -15,9 +16,38 @@ from .modules import ConvTranspose2d as ConvTranspose2d
 from .modules import ConvTranspose3d as ConvTranspose3d
 from .modules import forget as forget
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
-           "functional", "replace_", "restore_", "set_cache_limit", "set_saved_memory", "testing"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+           "causal_conv1d", "causal_conv1d_update", "forget", "functional", "replace_", "restore_", "set_cache_limit",
+           "set_saved_memory", "testing"]
 
+def causal_conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    activation: str | bool | None = None,
+    initial_states: Tensor | None = None,
+    return_final_states: bool = False,
+    seq_idx: Tensor | None = None,
+    final_states_out: Tensor | None = None,
+    *,
+    query_start_loc: Tensor | None = None,
+    cache_indices: Tensor | None = None,
+    has_initial_state: Tensor | None = None,
+    conv_states: Tensor | None = None,
+    pad_slot_id: int = -1,
+) -> Any: ...
+def causal_conv1d_update(
+    x: Tensor,
+    conv_state: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    activation: str | bool | None = None,
+    cache_seqlens: Tensor | None = None,
+    conv_state_indices: Tensor | None = None,
+    *,
+    cache_indices: Tensor | None = None,
+    pad_slot_id: int = -1,
+) -> Tensor: ...
 def replace_(
     model: Module, example_input: Any = None, *, train: bool | None = None, where: Callable[[Any], bool] | None = None
 ) -> Report: ...

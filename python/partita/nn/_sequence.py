@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: MIT
+"""Short causal convolution of sequence models, with the arguments of the package causal-conv1d and of vLLM's operators.
+
+The operators are partita::causal_conv1d with its gradients, and partita::causal_conv1d_states, which changes states in
+place. Optional results that are not wanted are tensors without elements.
+"""
+import torch
+
+from partita._errors import check, log
+from partita._partita import ffi, lib
+
+from . import _ops
+
+_TYPES = {torch.float32: lib.PARTITA_F32, torch.float16: lib.PARTITA_F16, torch.bfloat16: lib.PARTITA_BF16}
+_ACTIVATIONS = {None: False, False: False, "silu": True, "swish": True, True: True}
+
+
+def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, return_final_states=False, seq_idx=None,
+                  final_states_out=None, *, query_start_loc=None, cache_indices=None, has_initial_state=None,
+                  conv_states=None, pad_slot_id=-1):
+    """
+    A filter of its own for each channel, whose output depends on the present sample and the ones before it.
+
+    Samples are computed in f32 and rounded once. The bits of an output do not depend on the strides of the tensors, on
+    the number of threads, or on how a sequence is cut into calls of this function and of `causal_conv1d_update`.
+    x, weight and bias have gradients, and initial_states; they cannot be differentiated again.
+
+    Parameters
+    ----------
+    x : Tensor
+        (batch, channels, frames), float32, float16 or bfloat16. It is read as it is; fast if the stride of frames or of
+        channels is 1.
+    weight : Tensor
+        (channels, taps), 1 to 256 taps; the last one meets the present sample. Its type may differ from that of x.
+    bias : Tensor, optional
+        (channels,)
+    activation : None, "silu" or "swish"
+    initial_states : Tensor, optional
+        (batch, channels, taps - 1): the samples before x, the oldest first; zeros by default.
+    return_final_states : bool, optional
+        Also return the last taps - 1 samples, of x and what is before it.
+    seq_idx : Tensor, optional
+        (batch, frames), integers. Frames of equal numbers that follow each other are one sequence, which begins after
+        zeros; where the number is negative the output is 0. Excludes states.
+    final_states_out : Tensor, optional
+        Where final states are written.
+    query_start_loc : Tensor, optional
+        (sequences + 1,) integers from 0 on: x has the axes (channels, frames) and holds one sequence after the other,
+        without padding. Such a call has no gradients, and its states are the next three.
+    conv_states : Tensor, optional
+        (slots, channels, at least taps - 1): read where has_initial_state says so, and changed in place.
+    cache_indices : Tensor, optional
+        (sequences,) integers: the slot of each sequence; pad_slot_id marks sequences that are not computed: their
+        output is 0. By default sequence i has slot i.
+    has_initial_state : Tensor, optional
+        (sequences,) bool; all true by default.
+    pad_slot_id : int, optional
+
+    Returns
+    -------
+    Tensor
+        Of the shape and type of x; with return_final_states a pair, the second one of the shape of initial_states.
+
+    Raises
+    ------
+    ValueError
+        A tensor has another shape or type, or an index is out of range or twice. No state has changed then.
+
+    Notes
+    -----
+    Arguments as in causal-conv1d (Gu and Dao 2023) and in vLLM. Without gradients no memory is taken but for results.
+    """
+    silu = _silu(activation)
+    weight, bias = _taps(x, weight, bias, 1 if query_start_loc is None else 0)
+    if query_start_loc is not None:
+        if initial_states is not None or return_final_states or seq_idx is not None or final_states_out is not None:
+            raise ValueError("query_start_loc: states are conv_states, and there is no seq_idx")
+        return _packed(x, weight, bias, silu, query_start_loc, conv_states, cache_indices, has_initial_state,
+                       pad_slot_id)
+    if conv_states is not None or cache_indices is not None or has_initial_state is not None:
+        raise ValueError("conv_states, cache_indices, has_initial_state: need query_start_loc")
+    final = return_final_states or final_states_out is not None
+    shape = (x.shape[0], x.shape[1], weight.shape[1] - 1)
+    _require("initial_states", initial_states, shape, (x.dtype,))
+    _require("final_states_out", final_states_out, shape, (x.dtype,))
+    seq_idx = _integers("seq_idx", seq_idx, (x.shape[0], x.shape[2]))
+    if seq_idx is not None and (initial_states is not None or final):
+        raise ValueError("seq_idx: sequences within x have no states; leave out initial_states and final states")
+    plain = _ops.is_plain_call(x, weight, bias, initial_states)
+    y, states = (_compute if plain else causal_op)(x, weight, bias, initial_states, seq_idx, silu, final)
+    if final_states_out is not None:
+        states = final_states_out.copy_(states)
+    return (y, states) if return_final_states else y
+
+
+def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cache_seqlens=None, conv_state_indices=None,
+                         *, cache_indices=None, pad_slot_id=-1):
+    """
+    Continues sequences by a few frames: `causal_conv1d` with states that are changed in place.
+
+    Parameters
+    ----------
+    x : Tensor
+        (batch, channels) or (batch, channels, frames), as in `causal_conv1d`.
+    conv_state : Tensor
+        (slots, channels, at least taps - 1): the samples before x, the oldest first, of the type of x.
+    weight, bias, activation
+        As in `causal_conv1d`.
+    cache_seqlens : Tensor, optional
+        (batch,) integers: states are rings, of which so many frames have been written; x is written after them.
+        By default states are shifted.
+    conv_state_indices, cache_indices : Tensor, optional
+        (batch,) integers, two names of one argument: the slot of each sequence; pad_slot_id marks sequences that are
+        not computed: their output is 0. By default sequence i has slot i.
+    pad_slot_id : int, optional
+
+    Returns
+    -------
+    Tensor
+        Of the shape and type of x, with the bits that `causal_conv1d` has for the whole sequence.
+
+    Raises
+    ------
+    ValueError
+        As in `causal_conv1d`. No state has changed then.
+
+    Notes
+    -----
+    The call takes no memory but for its result, and has no gradients.
+    """
+    if conv_state_indices is not None and cache_indices is not None:
+        raise ValueError("conv_state_indices, cache_indices: give one of them")
+    silu = _silu(activation)
+    samples = x.unsqueeze(-1) if x.dim() == 2 else x
+    weight, bias = _taps(samples, weight, bias, 1)
+    indices = _slots(conv_state_indices if cache_indices is None else cache_indices, samples.shape[0], pad_slot_id)
+    _require_states(samples, conv_state, weight, samples.shape[0] if indices is None else 0, 1)
+    cache_seqlens = _integers("cache_seqlens", cache_seqlens, (samples.shape[0],))
+    y = _states(samples, conv_state, weight, bias, indices, cache_seqlens, None, None, silu)
+    return y.squeeze(-1) if x.dim() == 2 else y
+
+
+def _packed(x, weight, bias, silu, starts, states, indices, has_initial, pad_slot_id):
+    n = starts.shape[0] - 1 if starts.dim() == 1 else -1
+    starts = _integers("query_start_loc", starts, (max(n, 1) + 1,))
+    indices = _slots(indices, n, pad_slot_id)
+    if states is None:
+        states = x.new_empty(0)
+    else:
+        _require_states(x, states, weight, n if indices is None else 0, 0)
+    _require("has_initial_state", has_initial, (n,), (torch.bool,))
+    return _states(x.unsqueeze(0), states, weight, bias, indices, None, starts, has_initial, silu).squeeze(0)
+
+
+# Arguments.
+
+def _silu(activation):
+    if activation not in _ACTIVATIONS:
+        raise ValueError(f"activation: {activation!r}; None, 'silu' or 'swish'")
+    return _ACTIVATIONS[activation]
+
+
+def _require(name, t, shape, dtypes):
+    if t is None:
+        return
+    if tuple(t.shape) != tuple(shape):
+        raise ValueError(f"{name}: shape {list(t.shape)}, {list(shape)} fits the other tensors")
+    if t.dtype not in dtypes:
+        raise ValueError(f"{name}: {t.dtype}; {' or '.join(map(str, dtypes))}")
+
+
+def _taps(x, weight, bias, channels):
+    """Taps and bias of one type; `channels` is the axis of channels of x."""
+    if x.dim() != channels + 2:
+        raise ValueError(f"x: {x.dim()} axes; {channels + 2}")
+    if x.dtype not in _TYPES:
+        raise ValueError(f"x: {x.dtype}; {', '.join(map(str, _TYPES))}")
+    if weight.dim() != 2 or not 1 <= weight.shape[1] <= 256:
+        raise ValueError(f"weight: shape {list(weight.shape)}; (channels, taps) with 1 to 256 taps")
+    _require("weight", weight, (x.shape[channels], weight.shape[1]), tuple(_TYPES))
+    _require("bias", bias, (x.shape[channels],), tuple(_TYPES))
+    if bias is not None and bias.dtype != weight.dtype:
+        weight, bias = weight.float(), bias.float()
+    return weight, bias
+
+
+def _require_states(x, states, weight, least, channels):
+    if states.dim() != 3 or states.shape[1] != x.shape[channels] or states.shape[2] < weight.shape[1] - 1:
+        raise ValueError(f"states: shape {list(states.shape)}; (slots, {x.shape[channels]}, at least "
+                         f"{weight.shape[1] - 1})")
+    if states.shape[0] < least:
+        raise ValueError(f"states: {states.shape[0]} slots for {least} sequences; give indices")
+    if states.dtype != x.dtype:
+        raise ValueError(f"states: {states.dtype}; x has {x.dtype}")
+
+
+def _integers(name, t, shape):
+    if t is None:
+        return None
+    _require(name, t, shape, (torch.int32, torch.int64))
+    return t.to(torch.int32).contiguous()
+
+
+def _slots(indices, n, pad_slot_id):
+    """Slots with -1 for padding."""
+    indices = _integers("cache_indices", indices, (n,))
+    if indices is None or pad_slot_id == -1:
+        return indices
+    return torch.where(indices == pad_slot_id, -1, indices)
+
+
+# Calls of the library.
+
+def _array(t):
+    return ffi.cast("void *", t.data_ptr()), *t.stride()
+
+
+def _address(t, c_type="void *"):
+    return ffi.NULL if t is None else ffi.cast(c_type, t.data_ptr())
+
+
+def _call(x, weight, bias, silu, **fields):
+    """The struct of a call, and the tensors that must live as long."""
+    weight = weight.detach().contiguous()
+    bias = None if bias is None else bias.detach().contiguous()
+    batch, channels, frames = x.shape
+    call = ffi.new("struct partita_causal *", {
+        "batch": batch, "channels": channels, "frames": frames, "taps": weight.shape[1], "type": _TYPES[x.dtype],
+        "taps_type": _TYPES[weight.dtype], "silu": silu, "threads": torch.get_num_threads(), "log": log(),
+        "w": _address(weight), "bias": _address(bias), "x": _array(x), **fields})
+    return call, weight, bias
+
+
+def _new_states(x, weight):
+    """States in the order of x."""
+    batch, channels, past = x.shape[0], x.shape[1], weight.shape[1] - 1
+    if x.stride(1) == 1:
+        return x.new_empty(batch, past, channels).transpose(1, 2)
+    return x.new_empty(batch, channels, past)
+
+
+def _results(x, weight, final):
+    return torch.empty_like(x), _new_states(x, weight) if final else x.new_empty(0)
+
+
+def _compute(x, weight, bias, initial, seq_idx, silu, final):
+    y, states = _results(x, weight, final)
+    if not x.numel():
+        return y, states.zero_() if initial is None or not final else states.copy_(initial)
+    fields = {"y": _array(y)}
+    if initial is not None:
+        fields["initial"] = _array(initial)
+    if final:
+        fields["final"] = _array(states)
+    kept = _call(x, weight, bias, silu, seq_idx=_address(seq_idx, "int32_t *"), **fields)
+    check(lib.partita_causal_forward(kept[0]))
+    return y, states
+
+
+def _gradient_results(gy, x, weight, initial, needed):
+    gx, gw, ginitial = (torch.empty_like(t) if n else x.new_empty(0)
+                        for t, n in zip((x, weight, initial), (needed[0], needed[1], needed[3])))
+    return gx, gw, weight.new_empty(weight.shape[0] if needed[2] else 0), ginitial
+
+
+def _compute_backward(gy, gfinal, x, weight, bias, initial, seq_idx, silu, needed):
+    weight = weight.contiguous()
+    gx, gw, gbias, ginitial = results = _gradient_results(gy, x, weight, initial, needed)
+    if not x.numel():
+        return tuple(t.zero_() for t in results)
+    fields = {"gy": _array(gy)}
+    for name, t in (("gx", gx), ("ginitial", ginitial), ("gfinal", gfinal), ("initial", initial)):
+        if t is not None and t.numel():
+            fields[name] = _array(t)
+    for name, t in (("gw", gw), ("gbias", gbias)):
+        if t.numel():
+            fields[name] = _address(t)
+    kept = _call(x, weight, bias, silu, seq_idx=_address(seq_idx, "int32_t *"), **fields)
+    check(lib.partita_causal_backward(kept[0]))
+    return results
+
+
+def _compute_states(x, states, weight, bias, indices, seqlens, starts, has_initial, silu):
+    y = torch.empty_like(x)
+    if not x.numel():
+        return y
+    fields = {"query_start_loc": _address(starts, "int32_t *"), "cache_indices": _address(indices, "int32_t *"),
+              "cache_seqlens": _address(seqlens, "int32_t *"), "has_initial_state": _address(has_initial, "bool *")}
+    if states.numel():
+        fields["initial"] = fields["final"] = _array(states)
+        fields["slots"], _, fields["state_len"] = states.shape
+    kept = _call(x, weight, bias, silu, y=_array(y), **fields)
+    if starts is not None:
+        kept[0].batch = starts.shape[0] - 1
+        y[..., int(starts[-1]):] = 0
+    check(lib.partita_causal_forward(kept[0]))
+    return y
+
+
+# Operators.
+
+def _operator(name, schema, function, mutates=()):
+    return torch.library.custom_op(f"partita::{name}", function, mutates_args=mutates, device_types="cpu",
+                                   schema=schema)
+
+
+_LAYER = "Tensor x, Tensor weight, Tensor? bias, Tensor? initial, Tensor? seq_idx, bool silu"
+causal_op = _operator("causal_conv1d", f"({_LAYER}, bool final) -> (Tensor, Tensor)", _compute)
+_backward_op = _operator("causal_conv1d_backward", f"(Tensor gy, Tensor? gfinal, {_LAYER}, bool[] needed) -> "
+                         "(Tensor, Tensor, Tensor, Tensor)", _compute_backward)
+_states_op = _operator("causal_conv1d_states", "(Tensor x, Tensor(a!) states, Tensor weight, Tensor? bias, "
+                       "Tensor? indices, Tensor? seqlens, Tensor? starts, Tensor? has_initial, bool silu) -> Tensor",
+                       _compute_states, ("states",))
+
+
+def _states(x, states, weight, bias, *others):
+    plain = _ops.is_plain_call(x, states, weight, bias)
+    return (_compute_states if plain else _states_op)(x, states, weight, bias, *others)
+
+
+@causal_op.register_fake
+def _fake(x, weight, bias, initial, seq_idx, silu, final):
+    return _results(x, weight, final)
+
+
+@_backward_op.register_fake
+def _fake_backward(gy, gfinal, x, weight, bias, initial, seq_idx, silu, needed):
+    return _gradient_results(gy, x, weight, initial, needed)
+
+
+@_states_op.register_fake
+def _fake_states(x, states, weight, bias, indices, seqlens, starts, has_initial, silu):
+    return torch.empty_like(x)
+
+
+def _save(ctx, inputs, output):
+    x, weight, bias, initial, seq_idx, ctx.silu, ctx.final = inputs
+    ctx.save_for_backward(x, weight, bias, initial, seq_idx)
+
+
+def _gradients(ctx, gy, gfinal):
+    needed = [bool(n) for n in ctx.needs_input_grad[:4]]
+    found = _backward_op(gy, gfinal if ctx.final else None, *ctx.saved_tensors, ctx.silu, needed)
+    return *(g if n else None for g, n in zip(found, needed)), None, None, None
+
+
+causal_op.register_autograd(_gradients, setup_context=_save)
