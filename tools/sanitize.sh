@@ -12,8 +12,8 @@ cd "$(dirname "$0")/.."
 case ${1-} in
 address,undefined)
     # The tests of kernels check kernels and transforms of every instruction set and provider; other subjects run with
-    # the best instruction set and the default provider only.
-    export TEST_ARGS='--no-suite levels --no-suite providers'
+    # the best instruction set and the default provider only. They take up to three times as long as without sanitizers.
+    export TEST_ARGS='--no-suite levels --no-suite providers -t 3'
     checked=true
     [ "${2-}" = --all ] || {
         checked=false
