@@ -27,21 +27,31 @@ INLINE vec vec_exp(vec z)
     return (vec)((bits_vec)ret + ((bits_vec)shifted << 23)); // the rounder has no bits there
 }
 
-// x within limits; NaN stays.
-INLINE vec vec_clamp(vec x, float least, float largest)
+// The larger (max) or smaller (min) one of a limit and x; NaN stays.
+#if VECTOR_BYTES == 64
+#define LIMIT(op, limit, x)                                                                        \
+    (vec) _mm512_##op##_ps((native_vec)vec_broadcast(limit), (native_vec)(x))
+#elif VECTOR_BYTES == 32
+#define LIMIT(op, limit, x)                                                                        \
+    (vec) _mm256_##op##_ps((native_vec)vec_broadcast(limit), (native_vec)(x))
+#else
+#define LIMIT(op, limit, x) vec_##op(vec_broadcast(limit), x)
+INLINE vec vec_max(vec limit, vec x)
 {
-    const bits_vec low = (bits_vec)(x < vec_broadcast(least)),
-                   high = (bits_vec)(x > vec_broadcast(largest));
-    return (vec)(((bits_vec)x & ~(low | high)) | ((bits_vec)vec_broadcast(least) & low) |
-                 ((bits_vec)vec_broadcast(largest) & high));
+    const bits_vec below = (bits_vec)(x < limit);
+    return (vec)(((bits_vec)x & ~below) | ((bits_vec)limit & below));
 }
+
+INLINE vec vec_min(vec limit, vec x)
+{
+    return -vec_max(-limit, -x);
+}
+#endif
 
 INLINE vec vec_silu(vec x)
 {
-    const vec z = vec_clamp(x, -88, 87);
-    const vec numerator =
-        (vec)(((bits_vec)x & ~(bits_vec)(x < z)) | ((bits_vec)z & (bits_vec)(x < z)));
-    return numerator / (vec_broadcast(1) + vec_exp(-z));
+    const vec numerator = LIMIT(max, -88, x);
+    return numerator / (vec_broadcast(1) + vec_exp(-LIMIT(min, 87, numerator)));
 }
 
 typedef uint16_t half_vec __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
@@ -157,7 +167,7 @@ static void causal_sum(const struct causal_sum *call)
 static void causal_slope(float *g, const float *z, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
-        const vec v = vec_clamp(vec_load(z + i), -87, 87), one = vec_broadcast(1);
+        const vec v = LIMIT(max, -87, LIMIT(min, 87, vec_load(z + i))), one = vec_broadcast(1);
         const vec e = vec_exp(-v), s = one / (one + e);
         const vec slope = s * vec_multiply_add(v, e * s, one);
         vec_store(g + i, vec_load(g + i) * slope);
