@@ -11,20 +11,24 @@ from nn_checks import random, require_close, require_same_layer  # noqa: E402
 
 import partita.nn  # noqa: E402
 import partita.nn.functional as ours  # noqa: E402
-from partita.nn import _steps  # noqa: E402
+from partita.nn import _cache, _steps  # noqa: E402
 
-memory = _steps._memory
 LAYER = {"padding": 4}
 
 
 @pytest.fixture(autouse=True)
 def restored_limit():
-    before = memory.limit
+    before = _steps._limit
     partita.nn.set_saved_memory(0)
-    assert memory.used == 0 and not memory.idle  # of other tests
+    assert used() == 0  # of other tests
     partita.nn.set_saved_memory(before)
     yield
     partita.nn.set_saved_memory(before)
+
+
+def used():
+    """Bytes of saved transforms."""
+    return _cache.cache.used(_steps._Saved)
 
 
 @pytest.fixture
@@ -101,24 +105,25 @@ def test_changed_operands_are_refused(steps):
 def test_memory(steps):
     x, w, b = operands()
     y = ours.conv2d(x, w, b, **LAYER)
-    one = steps[0][0].saved_bytes
-    assert memory.used == one > 0 and not memory.idle
+    layer = steps[0][0]
+    one = layer.saved_bytes
+    assert used() == one > 0 and not layer.waiting_saved
     y.sum().backward()
-    assert memory.used == one and len(memory.idle) == 1  # waits for the next step
+    assert used() == one and len(layer.waiting_saved) == 1  # waits for the next step
     partita.nn.set_saved_memory(one + one // 2)
     first, second = (ours.conv2d(x, w, b, **LAYER) for _ in range(2))
-    assert len(steps) == 2 and memory.used == one  # the second one computes by itself
+    assert len(steps) == 2 and used() == one  # the second one computes by itself
     (first + second).sum().backward()
     y = ours.conv2d(x, w, b, **LAYER)
     del y, first, second  # without gradients
     gc.collect()
-    assert memory.used == one and len(memory.idle) == 1
+    assert used() == one and len(steps[1][0].waiting_saved) == 1
     other = random(1, 2, 16, 24, 24)
     ours.conv2d(other, w, b, **LAYER).sum().backward()  # takes the memory of those that wait, if it needs it
-    assert memory.used <= one + one // 2
+    assert used() <= one + one // 2
     begun = len(steps)
     partita.nn.set_saved_memory(0)
-    assert memory.used == 0 and not memory.idle
+    assert used() == 0 and not steps[1][0].waiting_saved
     ours.conv2d(x, w, b, **LAYER).sum().backward()
     assert len(steps) == begun
     for wrong in (-1, 1.5, None):

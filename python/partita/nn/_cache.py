@@ -45,6 +45,23 @@ class Held:
         """Releases the memory, unless a call uses it."""
 
 
+class Lent(Held):
+    """Memory that one call at a time borrows from a layer. `waiting`: the layer's list of those that no call uses."""
+
+    def __init__(self, waiting):
+        self.waiting = waiting
+
+    def give_back(self):
+        self.waiting.append(self)
+
+    def drop(self):
+        try:
+            self.waiting.remove(self)
+            self.n_bytes = 0
+        except ValueError:
+            pass  # a call uses it
+
+
 class _Cache:
     """All objects that hold memory, and the limit of their bytes; None: the default."""
 
@@ -53,9 +70,10 @@ class _Cache:
         self._held = weakref.WeakSet()
         self._lock = _fork.lock()
 
-    def _all(self):
+    def _all(self, kind=Held):
         with self._lock:
-            return sorted(self._held, key=operator.attrgetter("last"), reverse=True)
+            held = [h for h in self._held if isinstance(h, kind)]
+        return sorted(held, key=operator.attrgetter("last"), reverse=True)
 
     def _allowed(self, held):
         if self.limit is not None:
@@ -71,9 +89,9 @@ class _Cache:
         finally:
             self.in_trial = before
 
-    def used(self):
-        """Bytes of all objects."""
-        return sum(h.n_bytes for h in self._all())
+    def used(self, kind=Held):
+        """Bytes of all objects, or of those of one kind."""
+        return sum(h.n_bytes for h in self._all(kind))
 
     def add(self, new, n_bytes):
         """Makes room for the memory that an object is about to allocate."""
@@ -91,6 +109,11 @@ class _Cache:
         for h in held:
             newest.setdefault(h.family, h.form)
         _drop(held, n_bytes, allowed, lambda h: (h.again and newest[h.family] is h.form and present - h.last < _RECENT))
+
+    def make_room_for(self, kind, n_bytes, limit):
+        """Whether objects of one kind may have so many bytes more; for this, those used least recently are dropped."""
+        _drop(self._all(kind), n_bytes, limit)
+        return self.used(kind) + n_bytes <= limit
 
 
 def _drop(held, n_bytes, allowed, is_needed=lambda h: False):

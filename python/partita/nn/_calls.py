@@ -6,6 +6,7 @@ other taps the filter is kept with their tensor, and updated when the tensor has
 counter. Writes through `tensor.data` and NumPy do not count versions, so values are compared too: all of them, or a
 sample of those of large tensors; `forget` is for what the sample misses. _cache.py limits the memory of all of them.
 """
+import functools
 import os
 import re
 import threading
@@ -13,7 +14,7 @@ import weakref
 
 import torch
 
-from partita import _arrays, _fork, _options, _store
+from partita import _arrays, _fork, _options
 from partita._errors import check
 from partita._explain import Explanation
 from partita._partita import ffi, lib
@@ -34,7 +35,6 @@ _ADDRESS = ffi.typeof("void *")
 _CONTIGUOUS = torch.contiguous_format
 _MANY_CALLS = 1024
 
-layers = _store.Store(_MAX_LAYERS)
 _taps: dict = {}  # filters of a tensor, by its id
 _lock = _fork.lock()
 
@@ -95,19 +95,19 @@ class Layer:
         if groups < 1 or x_shape[1] != w_shape[1] * groups:
             raise ValueError(f"x has {x_shape[1]} channels, {groups} groups of w {w_shape[1] * groups}")
         self.y_shape = tuple(_geometry.output_shape(x_shape, w_shape, stride, pad, dilation))
-        self.x_shape, self.w_shape, self.dtype = tuple(x_shape), tuple(w_shape), dtype
+        self.x_shape, self.w_shape, self.dtype = x_shape, w_shape, dtype
         self.memory_format = memory_format  # of x and y
-        self.direction, self.plan, self.spare = direction, None, ([], [])
+        self.direction, self.plan, self.waiting = direction, None, ([], [])
         self.function = _RUN.get(direction)
         self._strides = {shape: torch.empty(shape, device="meta", memory_format=memory_format).stride()
                          for shape in (self.x_shape, self.y_shape)}
-        self.family = (direction, dtype, memory_format, self.w_shape, *map(tuple, geometry[:3]), groups, engine, threads)
+        self.family = (direction, dtype, memory_format, self.w_shape, geometry, threads)
         self.step = None  # of forward: the layer of _steps
         if x_shape[0] == 0:
             return  # an empty batch
         problem = Problem(op="correlate", signal=dtype, batch=x_shape[0], in_channels=x_shape[1],
                           out_channels=w_shape[0], groups=groups, kernel=self.w_shape[2:], size=self.x_shape[2:],
-                          stride=tuple(stride), dilation=tuple(dilation),
+                          stride=stride, dilation=dilation,
                           pad=tuple(_geometry.padding_pairs(pad, len(stride))),
                           channels_last=memory_format != torch.contiguous_format)
         self.plan = self.plan_directions(problem, {"directions": (direction,), "threads": threads,
@@ -160,7 +160,7 @@ class Layer:
     def borrow(self, w, b):
         """A `_Spare` with a filter of these taps, which no other call uses."""
         try:
-            spare = self.spare[b is not None].pop()
+            spare = self.waiting[b is not None].pop()
         except IndexError:
             spare = _Spare(self, b is not None)
             _cache.cache.add(spare, self.filter_bytes())
@@ -178,22 +178,12 @@ class Layer:
             check(status)
 
 
-class _Spare(_cache.Held):
+class _Spare(_cache.Lent):
     """A filter that calls borrow from a layer, for taps of their own."""
 
     def __init__(self, layer, biased):
+        super().__init__(layer.waiting[biased])
         self.family, self.form, self.filter = (layer.family, biased), layer.plan, None
-        self._list = layer.spare[biased]
-
-    def give_back(self):
-        self._list.append(self)
-
-    def drop(self):
-        try:
-            self._list.remove(self)
-            self.n_bytes = 0
-        except ValueError:
-            pass  # a call uses it
 
 
 class _Kept(_cache.Held):
@@ -314,19 +304,20 @@ def forget(tensors):
     dropped.clear()
 
 
-def describe(kind, direction, dtype, memory_format, x_shape, w_shape, geometry, uses):
-    threads = torch.get_num_threads()
-    stride, pad, dilation, groups, engine = geometry
-    key = (direction, dtype, memory_format, tuple(x_shape), tuple(w_shape), tuple(stride), tuple(pad), tuple(dilation),
-           groups, engine, uses, threads, _options.get_threads())
+@functools.lru_cache(_MAX_LAYERS)
+def planned(kind, direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads, *others):
+    """The layer of such calls; plans also depend on `others`."""
     if threads > 1 and _OPENMP_IS_SHARED:
         threads = None
-    return key, lambda: kind(direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads)
+    return kind(direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads)
 
 
-def _find_layer(*described):
-    key, make = describe(Layer, *described)
-    return layers.get(key, make)
+def find_layer(kind, direction, dtype, memory_format, x_shape, w_shape, geometry, uses, *others):
+    """The same for the present number of threads."""
+    stride, pad, dilation, groups, engine = geometry
+    return planned(kind, direction, dtype, memory_format, tuple(x_shape), tuple(w_shape),
+                   (tuple(stride), tuple(pad), tuple(dilation), groups, engine), uses, torch.get_num_threads(),
+                   _options.get_threads(), *others)
 
 
 def _run(layer, w, b, uses, result, operand):
@@ -358,12 +349,11 @@ def _in_type(t, dtype):
 
 def _typed_layer(direction, dtype, *described):
     """The layer in two bytes if the engine has such samples, else in f32, to which tensors are converted."""
-    if dtype not in _TWO_BYTES:
-        return _find_layer(direction, dtype, *described)
-    layer = _find_layer(direction, torch.float32, *described)
-    if layer.plan is not None and layer.plan.engine in _WITH_TWO_BYTES:
-        return _find_layer(direction, dtype, *described)
-    return layer
+    if dtype in _TWO_BYTES:
+        layer = find_layer(Layer, direction, torch.float32, *described)
+        if layer.plan is None or layer.plan.engine not in _WITH_TWO_BYTES:
+            return layer
+    return find_layer(Layer, direction, dtype, *described)
 
 
 def forward_layer(x, w, geometry, uses):
@@ -400,8 +390,8 @@ def backward_data(gy, w, x_shape, geometry, uses):
     return _in_type(gx, gy.dtype)
 
 
-def backward_weight(x, gy, w_shape, geometry):
-    """The gradient of w."""
+def backward_weight(x, gy, w_shape, geometry, uses=0):
+    """The gradient of w, which reads no taps: `uses` is not asked."""
     layer = _typed_layer("backward_weight", x.dtype, _geometry.memory_format(x, gy), x.shape, w_shape, geometry, 0)
     _check("gy", gy, layer.y_shape, x.dtype)
     if layer.plan is None:

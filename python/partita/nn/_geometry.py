@@ -80,7 +80,18 @@ def refused_tensors(*tensors):
     return None
 
 
-def refused_channels(x, w, b, groups, transposed):
+def refused(x, w, b, stride, pad, dilation, groups, output_padding=None):
+    """Why the package does not compute a convolution of x [batch, channels, size...], transposed if there is an output
+    padding, or None."""
+    reason = refused_tensors(x, w, b) or _refused_channels(x, w, b, groups, output_padding is not None)
+    if reason:
+        return reason
+    if output_padding is None:
+        return _refused_sizes(x, w, stride, pad, dilation)
+    return _refused_transposed(x, w, stride, pad, output_padding, dilation, groups)
+
+
+def _refused_channels(x, w, b, groups, transposed):
     """Why channels do not fit each other, or None."""
     if groups < 1 or w.shape[0] == 0 or w.shape[0] % groups != 0:
         return "groups"
@@ -94,7 +105,7 @@ def refused_channels(x, w, b, groups, transposed):
     return None
 
 
-def refused_sizes(x, w, stride, pad, dilation):
+def _refused_sizes(x, w, stride, pad, dilation):
     """Why sizes do not make a convolution that has a result, or None."""
     pairs = padding_pairs(pad, len(stride))
     for size, k, s, (before, after), d in zip(x.shape[2:], w.shape[2:], stride, pairs, dilation):
@@ -114,7 +125,7 @@ def transposed_shape(x, w, stride, padding, output_padding, dilation, groups):
     return [x.shape[0], w.shape[1] * groups, *sizes]
 
 
-def refused_transposed(x, w, stride, padding, output_padding, dilation, groups):
+def _refused_transposed(x, w, stride, padding, output_padding, dilation, groups):
     """Why sizes do not make a transposed convolution that has a result, or None."""
     for k, s, p, extra, d in zip(w.shape[2:], stride, padding, output_padding, dilation):
         if k == 0 or s < 1 or d < 1 or p < 0 or extra < 0 or (extra >= s and extra >= d):

@@ -55,30 +55,21 @@ def _operator(name, tensors):
                                    schema=f"({tensors}, {_LAYER}")
 
 
-def compute_conv(x, w, b, stride, pad, dilation, groups, engine, uses=0):
-    if x.dtype.is_complex:
-        return _complex.forward(x, w, b, (stride, pad, dilation, groups, engine))
-    return _calls.forward(x, w, b, (stride, pad, dilation, groups, engine), uses)
+def _computed(of_real, of_complex):
+    """The function of an operator, whose operands are two tensors and a third one or a shape."""
+    def compute(first, second, third, stride, pad, dilation, groups, engine, uses=0):
+        layer = stride, pad, dilation, groups, engine
+        if first.dtype.is_complex:
+            return of_complex(first, second, third, layer)
+        return of_real(first, second, third, layer, uses)
+    return compute
 
 
+compute_conv = _computed(_calls.forward, _complex.forward)
+compute_conv_input = _computed(_calls.backward_data, _complex.backward_data)
+compute_conv_weight = _computed(_calls.backward_weight, _complex.backward_weight)
 conv = _operator("conv", "Tensor x, Tensor w, Tensor? b")(compute_conv)
-
-
-def compute_conv_input(gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
-    if gy.dtype.is_complex:
-        return _complex.backward_data(gy, w, x_shape, (stride, pad, dilation, groups, engine))
-    return _calls.backward_data(gy, w, x_shape, (stride, pad, dilation, groups, engine), uses)
-
-
 conv_input = _operator("conv_input", "Tensor gy, Tensor w, SymInt[] x_shape")(compute_conv_input)
-
-
-def compute_conv_weight(x, gy, w_shape, stride, pad, dilation, groups, engine, uses=0):
-    if x.dtype.is_complex:
-        return _complex.backward_weight(x, gy, w_shape, (stride, pad, dilation, groups, engine))
-    return _calls.backward_weight(x, gy, w_shape, (stride, pad, dilation, groups, engine))
-
-
 conv_weight = _operator("conv_weight", "Tensor x, Tensor gy, SymInt[] w_shape")(compute_conv_weight)
 
 

@@ -16,86 +16,45 @@ from . import _cache, _calls, _geometry
 _ALL = ("forward", "backward_data", "backward_weight")
 _TYPES = (torch.float32, torch.float64)
 
+_lock = _fork.lock()
+_limit = 1 << 30  # of the bytes of all saved transforms
 
-class _Saved(_cache.Held):
+
+class _Saved(_cache.Lent):
     """Saved transforms of a layer, for one step at a time."""
 
     def __init__(self, layer):
+        super().__init__(layer.waiting_saved)
         self.family, self.form, self.transforms = ("saved", layer.family), layer, None
 
     @property
     def again(self):
         return self.form.again
 
-    def drop(self):
-        _memory.drop(self)
+    def give_back(self):
+        self.last = _cache.now()
+        if self.form.limit == _limit:
+            super().give_back()
+        else:  # later steps have another plan
+            self.n_bytes = 0
 
 
-class _Memory:
-    """The saved transforms of all layers."""
-
-    def __init__(self):
-        self.limit = 1 << 30
-        self.used = 0   # bytes, of steps and of those that wait
-        self.idle = []  # those that wait, the longest unused first
-        self.lock = _fork.lock()
-
-    def _drop(self, limit):
-        """Takes transforms that wait from the list until no more than `limit` bytes are used."""
-        dropped = []
-        while self.used > limit and self.idle:
-            dropped.append(self.idle.pop(0))
-            self._forget(dropped[-1])
-        return dropped
-
-    def _forget(self, saved):
-        self.used -= saved.form.saved_bytes
-        saved.n_bytes = 0
-
-    def set_limit(self, limit):
-        with self.lock:
-            self.limit = limit
-            dropped = self._drop(limit)
-        dropped.clear()  # without the lock
-
-    def drop(self, saved):
-        """Releases transforms if they wait."""
-        with self.lock:
-            if saved in self.idle:
-                self.idle.remove(saved)
-                self._forget(saved)
-
-    def take(self, layer):
-        """Saved transforms of a layer that no other step uses; None beyond the limit."""
-        with self.lock:
-            for i in reversed(range(len(self.idle))):
-                if self.idle[i].form is layer:
-                    return self.idle.pop(i)
-            dropped = self._drop(self.limit - layer.saved_bytes)
-            if self.used + layer.saved_bytes > self.limit:
-                return None
-            self.used += layer.saved_bytes
-        dropped.clear()
+def _take(layer):
+    """Saved transforms of a layer that no other step uses; None beyond the limit."""
+    try:
+        return layer.waiting_saved.pop()
+    except IndexError:
         saved = _Saved(layer)
-        try:
-            _cache.cache.add(saved, layer.saved_bytes)
-            saved.transforms = layer.plan.saved()
-        except MemoryError:
-            with self.lock:
-                self._forget(saved)
+    with _lock:
+        if not _cache.cache.make_room_for(_Saved, layer.saved_bytes, _limit):
             return None
-        return saved
-
-    def give(self, saved):
-        """Ends their use by a step."""
-        with self.lock:
-            saved.last = _cache.now()
-            self.idle.append(saved)
-            dropped = self._drop(self.limit)
-        dropped.clear()
-
-
-_memory = _Memory()
+        _cache.cache.add(saved, layer.saved_bytes)
+    try:
+        saved.transforms = layer.plan.saved()
+    except MemoryError:
+        saved.n_bytes = 0
+        return None
+    return saved
 
 
 def set_saved_memory(n_bytes):
@@ -110,17 +69,18 @@ def set_saved_memory(n_bytes):
     n_bytes : int
         Of all layers together; at first 2**30. 0: nothing is kept.
     """
+    global _limit
     if not isinstance(n_bytes, int) or n_bytes < 0:
         raise ValueError(f"n_bytes = {n_bytes}: a whole number of at least 0")
-    _memory.set_limit(n_bytes)
+    _limit = n_bytes
+    _cache.cache.make_room_for(_Saved, 0, 0)  # later steps have other plans
 
 
 class _StepLayer(_calls.Layer):
     """A plan of all directions; saved_bytes is 0 if they share nothing."""
 
     def plan_directions(self, problem, options):
-        self.limit = _memory.limit
-        self.saved_bytes = 0
+        self.limit, self.saved_bytes, self.waiting_saved = _limit, 0, []
         try:
             plan = super().plan_directions(problem, options | {"directions": _ALL, "saved_limit": self.limit})
         except UnsupportedError:
@@ -137,10 +97,9 @@ class _StepLayer(_calls.Layer):
 
 def _layer_of(found, x, w, layer):
     """The layer of a step of this kind; None if its directions share nothing. `found` is that of forward alone."""
-    if found.step is None or found.step.limit != _memory.limit:
-        key, make = _calls.describe(_StepLayer, "step", x.dtype, _geometry.memory_format(x, w), x.shape, w.shape,
-                                    layer[:-1], layer[-1])
-        found.step = _calls.layers.get((*key, _memory.limit), make)
+    if found.step is None or found.step.limit != _limit:
+        found.step = _calls.find_layer(_StepLayer, "step", x.dtype, _geometry.memory_format(x, w), x.shape, w.shape,
+                                       layer[:-1], layer[-1], _limit)
     return found.step if found.step.saved_bytes else None
 
 
@@ -190,17 +149,17 @@ class Step:
         if spare is not None:
             spare.give_back()
         if saved is not None:
-            _memory.give(saved)
+            saved.give_back()
 
     __del__ = release  # of a graph whose gradients were not wanted
 
 
 def begin(found, x, w, b, layer):
     """A step and its y; two times None where sharing does not pay, or not both gradients are wanted."""
-    if not (_memory.limit and layer[-1] == 1 and x.requires_grad and w.requires_grad and x.dtype in _TYPES):
+    if not (_limit and layer[-1] == 1 and x.requires_grad and w.requires_grad and x.dtype in _TYPES):
         return None, None
     step_layer = _layer_of(found, x, w, layer)
-    saved = _memory.take(step_layer) if step_layer else None
+    saved = _take(step_layer) if step_layer else None
     if saved is None:
         return None, None
     step = Step(step_layer, saved)

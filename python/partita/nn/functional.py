@@ -152,9 +152,7 @@ def _described(x, w, b, layer):
 
 def _remember(described, rank, x, w, b, stride, pad, dilation, groups):
     """Keeps the layer of a call, so that the next one like it needs no checks; None where the package refuses it."""
-    if (x.dim() != rank + 2 or w.dim() != rank + 2 or _geometry.refused_tensors(x, w, b)
-            or _geometry.refused_channels(x, w, b, groups, False)
-            or _geometry.refused_sizes(x, w, stride, pad, dilation)):
+    if not x.dim() == w.dim() == rank + 2 or _geometry.refused(x, w, b, stride, pad, dilation, groups):
         return None
     layer = stride, pad, dilation, groups, ""
     found = _calls.forward_layer(x, w, layer, uses(w))
@@ -175,44 +173,35 @@ def _run_seen(seen, x, w, b, is_observed=False):
     return _calls.run_forward(found, x, w, b, layer[-1])
 
 
-def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise):
-    """The convolution, or what `otherwise` returns where the package does not compute it."""
+def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise, output_padding=None):
+    """The convolution, transposed if there is an output padding, or what `otherwise` returns where the package does not
+    compute it."""
     if not _shapes_fit(rank, x, w) or _differentiates_otherwise() or _export.is_exported():
         return otherwise()
     _export.count_flops()
     dtype, x, w, b = _autocast(x, w, b)
     batched = x.dim() == rank + 2
     items = x if batched else x.unsqueeze(0)
-    if (_geometry.refused_tensors(items, w, b) or _geometry.refused_channels(items, w, b, groups, False)
-            or _geometry.refused_sizes(items, w, stride, pad, dilation)):
+    if _geometry.refused(items, w, b, stride, pad, dilation, groups, output_padding):
         return otherwise()
-    plain = _ops.is_plain_call(items, w, b) and not _ops.is_profiled()
-    conv = _ops.compute_conv if plain else torch.ops.partita.conv
-    y = conv(items, w, b, stride, pad, dilation, groups, "", uses(w)).to(dtype)
+    if output_padding is None:
+        plain = _ops.is_plain_call(items, w, b) and not _ops.is_profiled()
+        conv = _ops.compute_conv if plain else torch.ops.partita.conv
+        y = conv(items, w, b, stride, pad, dilation, groups, "", uses(w))
+    else:
+        y = transposed(items, w, b, stride, pad, output_padding, dilation, groups)
+    y = y.to(dtype)
     return y if batched else y.squeeze(0)
 
 
 def _conv_transpose(rank, x, w, b, stride, padding, output_padding, groups, dilation):
-    layer = [_geometry.axes(value, rank) for value in (stride, padding, output_padding, dilation)]
-    y = None
-    if None not in layer and _shapes_fit(rank, x, w) and not (_differentiates_otherwise() or _export.is_exported()):
-        _export.count_flops()
-        y = _run_transposed(rank, *_autocast(x, w, b), layer, groups)
-    if y is None:
+    def otherwise():
         return _CONV_TRANSPOSE[rank](x, w, b, stride, padding, output_padding, groups, dilation)
-    return y
 
-
-def _run_transposed(rank, dtype, x, w, b, layer, groups):
-    """The transposed convolution; None where the package does not compute it."""
-    stride, padding, output_padding, dilation = layer
-    batched = x.dim() == rank + 2
-    items = x if batched else x.unsqueeze(0)
-    if (_geometry.refused_tensors(items, w, b) or _geometry.refused_channels(items, w, b, groups, True)
-            or _geometry.refused_transposed(items, w, *layer, groups)):
-        return None
-    y = transposed(items, w, b, stride, padding, output_padding, dilation, groups).to(dtype)
-    return y if batched else y.squeeze(0)
+    steps, pad, gaps, more = (_geometry.axes(value, rank) for value in (stride, padding, dilation, output_padding))
+    if None in (steps, pad, gaps, more):
+        return otherwise()
+    return _run(rank, x, w, b, steps, pad, gaps, groups, otherwise, more)
 
 
 def transposed(x, w, b, stride, padding, output_padding, dilation, groups):

@@ -90,24 +90,13 @@ def _arguments(func, args, kwargs):
 
 def _refused(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """Why Partita does not compute this layer, or None."""
-    reason = _geometry.refused_tensors(input, weight, bias)
-    if reason:
-        return reason
     if input.is_complex():  # PyTorch divides complex layers into real ones before
         return f"type {input.dtype}"
     rank = input.dim() - 2
-    if not 1 <= rank <= 3 or weight.dim() != rank + 2:
-        return "number of axes"
-    reason = _geometry.refused_channels(input, weight, bias, groups, transposed)
-    if reason:
-        return reason
-    layer = [_geometry.axes(value, rank) for value in (stride, padding, output_padding, dilation)]
-    if None in layer:
-        return "number of axes"
-    stride, padding, output_padding, dilation = layer
-    if transposed:
-        return _geometry.refused_transposed(input, weight, stride, padding, output_padding, dilation, groups)
-    return _geometry.refused_sizes(input, weight, stride, padding, dilation)
+    layer = [_geometry.axes(value, rank) for value in (stride, padding, dilation, output_padding)]
+    if not 1 <= rank <= 3 or weight.dim() != rank + 2 or None in layer:
+        return _geometry.refused_tensors(input, weight, bias) or "number of axes"
+    return _geometry.refused(input, weight, bias, *layer[:3], groups, layer[3] if transposed else None)
 
 
 def _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
