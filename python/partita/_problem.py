@@ -14,6 +14,8 @@ _BOUNDARIES = {"zero": lib.PARTITA_BOUNDARY_ZERO, "constant": lib.PARTITA_BOUNDA
                "symmetric": lib.PARTITA_BOUNDARY_SYMMETRIC, "wrap": lib.PARTITA_BOUNDARY_WRAP}
 _ACTIVATIONS = {"linear": lib.PARTITA_LINEAR, "relu": lib.PARTITA_RELU}
 UNBOUNDED = lib.PARTITA_UNBOUNDED
+_SAME_IN_C = ("rank", "batch", "in_channels", "groups", "kernel", "stride", "dilation", "whole_blocks", "separable",
+              "channels_last", "up", "boundary_value")
 
 
 def choice(name, value, values):
@@ -50,6 +52,23 @@ def positive(name, value):
 def optional(convert, name, value):
     """None, or the converted value."""
     return None if value is None else convert(name, value)
+
+
+def limits(window, name):
+    """(first, last) of a window of results: two integers, a slice or a range, without a step."""
+    if isinstance(window, (slice, range)):
+        if window.step not in (None, 1):
+            raise ValueError(f"{name} = {window!r}: only steps of 1")
+        if window.stop is None:
+            raise ValueError(f"{name} = {window!r}: the end is missing")
+        window = window.start or 0, window.stop
+    try:
+        first, last = (operator.index(w) for w in window)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} = {window!r}: two integers, the first result and the one after the last") from None
+    if first >= last:
+        raise ValueError(f"{name} = {window!r}: no results")
+    return first, last
 
 
 def _axes(name, value, rank, convert=positive):
@@ -231,24 +250,13 @@ class Problem:
             "signal": _arrays.TYPES[self.signal][0],
             "taps": _arrays.TYPES[self.taps][0],
             "op": _OPS[self.op],
-            "rank": self.rank,
-            "batch": self.batch,
-            "in_channels": self.in_channels,
             "out_channels": self.out_channels or 0,
-            "groups": self.groups,
-            "kernel": self.kernel,
             "size": size,
-            "stride": self.stride,
-            "dilation": self.dilation,
             "pad_begin": before,
             "pad_end": after,
             "block": self.block or 0,
             "latency": UNBOUNDED if self.latency == math.inf else self.latency,
             "activation": _ACTIVATIONS[self.activation],
-            "whole_blocks": self.whole_blocks,
-            "separable": self.separable,
-            "channels_last": self.channels_last,
-            "up": self.up,
             "boundary": _BOUNDARIES[self.boundary],
-            "boundary_value": self.boundary_value,
+            **{name: getattr(self, name) for name in _SAME_IN_C},
         })

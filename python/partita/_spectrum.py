@@ -3,38 +3,17 @@
 from partita import _arrays, _objects, _options
 from partita._errors import check
 from partita._partita import ffi, lib
-from partita._problem import choice, natural
+from partita._problem import choice, limits, natural
 
 _MODES = {"full": lib.PARTITA_FULL, "same": lib.PARTITA_SAME, "valid": lib.PARTITA_VALID}
 
 
 def slice_to_c(mode="full", lags=None):
-    """
-    A struct partita_slice.
-
-    Parameters
-    ----------
-    mode : {"full", "same", "valid"} or slice
-        A slice of the full result, [first, last), instead of a word.
-    lags : tuple of int or range, optional
-        Of correlations: the lags [first, last), instead of a mode.
-    """
+    """A struct partita_slice: a mode, or a slice of the full result, [first, last); of correlations also the lags [first,
+    last) instead of a mode."""
     if lags is None and isinstance(mode, str):
         return ffi.new("struct partita_slice *", {"mode": choice("mode", mode, _MODES)})
-    name, wanted = ("mode", mode) if lags is None else ("lags", lags)
-    if isinstance(wanted, (slice, range)):
-        if wanted.step not in (None, 1):
-            raise ValueError(f"{name} = {wanted}: only steps of 1")
-        first, last = wanted.start or 0, wanted.stop
-    else:
-        try:
-            first, last = wanted
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} = {wanted!r}: two integers, the first and the one after the last") from None
-    if last is None:
-        raise ValueError(f"{name} = {wanted}: the end is missing")
-    if first >= last:
-        raise ValueError(f"{name} = {wanted}: no results")
+    first, last = limits(mode, "mode") if lags is None else limits(lags, "lags")
     return ffi.new("struct partita_slice *", {"mode": lib.PARTITA_RANGE, "first": first, "last": last})
 
 

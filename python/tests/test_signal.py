@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import signal_oracle as oracle
 
-from partita import signal
+from partita import Problem, signal
 from partita._signal import native
 
 scipy_signal = pytest.importorskip("scipy.signal")
@@ -134,12 +134,14 @@ def test_a_signal_with_a_bank_of_templates(dtype, mode, rng):
                 oracle.check(got[row], function(x[0], bank[row], mode), x[0], bank[row])
 
 
-def test_real_taps_stay_real(rng):
+def test_real_taps_stay_real(rng, monkeypatch):
     x, h = oracle.noise(rng, 20000, "complex64"), oracle.noise(rng, 301, "float32")
-    native.plans.clear()
+    native.planned.cache_clear()
+    made = []
+    monkeypatch.setattr(native, "Problem", lambda **fields: made.append(Problem(**fields)) or made[-1])
     oracle.check(signal.convolve(x, h), oracle.full(x, h), x, h)
-    (problem, *_), = native.plans._items
-    assert dict(problem)["signal"] == "cf32" and dict(problem)["taps"] == "f32"
+    problem, = made
+    assert problem.signal == "cf32" and problem.taps == "f32"
 
 
 @pytest.mark.parametrize("boundary", ("fill", "wrap", "symm"))

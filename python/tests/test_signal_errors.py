@@ -36,6 +36,21 @@ CASES = [
     ("upfirdn", ([[1]], [1]), {}), ("upfirdn", ([], [1]), {}), ("upfirdn", ([1], [1], 0), {}),
     ("upfirdn", ([1], [1], 1, 0), {}), ("upfirdn", ([1, 1], [1], 1, 1), {"mode": "spam"}), ("upfirdn", ([1], [1], 1, 1, 2), {}),
 ]
+CASES += [(name, args, {}) for name, args in (
+    ("resample_poly", ([1.0], 0, 1)), ("resample_poly", ([1.0], 1.5, 1)), ("resample_poly", ([1.0], 1, 2, 0, "spam")),
+    ("resample_poly", ([1.0], 1, 2, 0, np.eye(2))), ("resample_poly", ([1.0], 1, 2, 0, "hann", "spam")),
+    ("resample_poly", ([1.0], 1, 2, 0, "hann", "mean", 1)), ("resample_poly", ([1.0], 1, 2, 1)),
+    ("decimate", ([1.0], 1.5)), ("decimate", ([1.0], 2, None, "spam")), ("decimate", ([1.0], 0, 2, "fir")),
+    ("filtfilt", ([1.0, 1.0], 1, np.ones(6))), ("filtfilt", ([1.0], 1, np.ones(6))),
+    ("filtfilt", ([1.0, 1.0], [[1]], np.ones(9))), ("filtfilt", ([1.0, 1.0], 1, np.ones(9), 1)),
+    ("filtfilt", ([1.0, 1.0], 1, np.ones(9), 0, "spam")), ("filtfilt", ([1, 1], 1, np.ones(9), 0, "odd", 1, "spam")),
+    ("savgol_filter", (np.ones(4), 5, 2)), ("savgol_filter", (np.ones(4), 3, 3)),
+    ("savgol_filter", (np.ones(4), 3, 2, 0, 1.0, -1, "spam")), ("savgol_filter", (np.ones(4), 3, 2, 0, 1.0, 1)),
+    ("hilbert", ([1j],)), ("hilbert", ([1.0], 0)), ("hilbert", (1.0,)), ("hilbert", ([1.0], 4, 2)),
+    ("stft", (np.ones(300), 1, "spam")), ("stft", (np.ones(300), 1, np.ones(9))), ("stft", (np.ones(9), 1, "hann", 0)),
+    ("stft", (np.ones(300), 1, "hann", 256, 256)), ("stft", (np.ones(300), 1, "hann", 256, 1, 9)),
+    ("istft", (np.ones(9),)), ("istft", (np.ones((9, 9)), 1, np.ones(3))), ("istft", (np.ones((9, 9)), 1, "hann", 0)),
+    ("istft", (np.ones((9, 9)), 1, "hann", 9, 9)), ("istft", (np.ones((9, 9)), 1, "hann", 9, 1, 3)))]
 
 
 @pytest.mark.parametrize("name, args, kwargs", CASES)

@@ -16,12 +16,15 @@ SETTINGS = """[mypy]
 follow_imports = skip
 ignore_missing_imports = True
 """
-# functools.cache has a type without parameters; mypy does not read PyTorch, whose functions have a metaclass.
+# functools.cache and lru_cache have a type without parameters; mypy does not read PyTorch, whose functions have a metaclass.
 ALLOWED = """
 partita._dask.made_by._isa
+partita._ndimage.slabs._planned
+partita._signal.native.planned
 partita._signal.fallback.originals
 partita._signal.rebound.rebound
 partita._signal.spectra._named_window
+partita.nn._calls.planned
 partita.nn._measure._path
 partita.nn._ops.RecordedConv
 partita.nn._replace._subclass

@@ -9,7 +9,7 @@ import numpy as np
 
 from partita._dask import graph, layout, made_by, tasks
 from partita._errors import UnsupportedError
-from partita._problem import positive
+from partita._problem import limits, positive
 from partita._signal import axes as _axes
 from partita._signal import dtypes, general
 from partita._signal.convolution import is_zero_mean
@@ -112,7 +112,7 @@ def _exchange(x, h, windows):
 
 def _convolve(x, h, mode, listed, stride, parts, dtype):
     """A convolution of arrays that are checked."""
-    window = _axes.limits(mode, "mode") if isinstance(mode, (slice, range)) else None
+    window = limits(mode, "mode") if isinstance(mode, (slice, range)) else None
     if window is None and mode not in _axes.MODES:
         raise ValueError(f"mode = {mode!r}: one of {', '.join(map(repr, _axes.MODES))}, or a slice")
     if window is not None and len(listed) != 1:
@@ -248,7 +248,7 @@ def correlate(in1, in2, mode="full", *, axes=None, lags=None, normalise=False, p
     x, h, listed = _operands(in1, in2, axes)
     if mode not in _axes.MODES:
         raise ValueError(f"mode = {mode!r}: one of {', '.join(map(repr, _axes.MODES))}")
-    window = None if lags is None else _axes.limits(lags, "lags")
+    window = None if lags is None else limits(lags, "lags")
     if (window is not None or normalise) and len(listed) != 1:
         raise ValueError(f"lags= and normalise= need one axis, not {len(listed)}: name it by axes")
     if window is None and not normalise:

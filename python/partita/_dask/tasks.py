@@ -6,7 +6,7 @@ import numpy as np
 
 from partita._dask import made_by
 from partita._errors import StateError, UnsupportedError
-from partita._signal import dtypes, native, sums
+from partita._signal import dtypes, native
 
 # Workers have a thread for each core, and results do not depend on the threads of a call.
 OPTIONS = native.Options(threads=1)
@@ -52,18 +52,6 @@ def blocks(product, part, where):
                    product.reads(part, block))
 
 
-def _computed(product, x, h, spans):
-    """One block of results by the library."""
-    if product.dtype.kind not in "biu":
-        return dtypes.floats(x, h, spans, product.op, OPTIONS, product.dtype)
-    y = dtypes.integers(x, h, spans, product.op, OPTIONS)
-    if y is None and sums.few(x, h, spans):
-        y = sums.convolve(x, h, spans, product.op, product.dtype)
-    if y is None:
-        raise UnsupportedError("sums of integers may exceed 2^53: convert the arrays to float64 first")
-    return y
-
-
 def spans_of(product, part, block, reads):
     """What one call computes of a block of results: first index in the full result, number, distance, by convolved axis."""
     return {a: (axis.index(product.op, part[a], begin) - reads[a][0], end - begin, axis.stride)
@@ -82,7 +70,10 @@ def multiply(product, part, where, source, h, *pieces):
     for target, block, reads in blocks(product, part, where):
         samples = tuple(slice(begin - o, end - o) for (begin, end), o in zip(reads, origin))
         taps = tuple(slice(None) if axis.convolved or axis.m == 1 else t for axis, t in zip(product.axes, target))
-        y[target] = _computed(product, x[samples], h[taps], spans_of(product, part, block, reads))
+        result = dtypes.product(x[samples], h[taps], spans_of(product, part, block, reads), product.op, OPTIONS, y.dtype)
+        if result is None:
+            raise UnsupportedError("sums of integers may exceed 2^53: convert the arrays to float64 first")
+        y[target] = result
     return y
 
 

@@ -3,18 +3,19 @@
 
 scipy.ndimage checks and prepares arguments in Python and sums in three functions of a module in C. The copies share the
 code of the former; in the place of the latter they find `Loops`. So arguments, types of results, errors and warnings are
-SciPy's. Copies of a SciPy that does not have these functions compute what SciPy does.
+SciPy's.
 """
 import functools
 import inspect
 import re
 import threading
-import types
 
 import numpy as np
 
 from partita._ndimage import slabs
 from partita._signal import fallback
+from partita._signal.axes import along
+from partita._signal.copies import copies
 
 NAMES = ("convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
          "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt", "sobel", "uniform_filter",
@@ -24,8 +25,9 @@ _SEVERAL_PASSES = ("gaussian_filter", "prewitt", "sobel", "uniform_filter")
 # as much as _SAMPLE taps. The longest windows for which sums are faster than SciPy's running ones, likewise.
 SMALL, SMALL_INTEGERS, _SAMPLE = 2**19, 2**22, 8
 LONGEST_MEAN, LONGEST_MEAN_INTEGERS = 24, 5
-_MODES = {0: slabs.NEAREST, 1: slabs.WRAP, 2: slabs.REFLECT, 3: slabs.MIRROR, 4: slabs.CONSTANT, 5: slabs.WRAP,
-          6: slabs.CONSTANT}
+_CONSTANT = 4
+_MODES = {0: slabs.NEAREST, 1: slabs.WRAP, 2: slabs.REFLECT, 3: slabs.MIRROR, _CONSTANT: slabs.CONSTANT,
+          5: slabs.WRAP, 6: slabs.CONSTANT}
 # What SciPy's texts say of arrays of other libraries, which these copies do not take.
 _OTHER_LIBRARIES = re.compile(r"\*\*Array API.*?:ref:`dev-arrayapi`[^\n]*\n*", re.DOTALL)
 _TYPES = "bhilqBHILQfd"  # of samples, with bool of inputs
@@ -47,14 +49,12 @@ class Loops:
         return getattr(self.theirs, name)
 
     def correlate1d(self, input, weights, axis, output, mode, cval, origin):
-        shape = [1] * input.ndim
-        shape[axis] = weights.size
-        before = [0] * input.ndim
-        before[axis] = weights.size // 2 + origin
+        shape = along(axis, input.ndim, weights.size, 1)
+        before = along(axis, input.ndim, weights.size // 2 + origin, 0)
 
         def exact(v, taps):
             y = np.empty(v.shape)
-            self.theirs.correlate1d(v, taps.reshape(-1), int(np.argmax(taps.shape)), y, slabs.CONSTANT, 0.0, 0)
+            self.theirs.correlate1d(v, taps.reshape(-1), int(np.argmax(taps.shape)), y, _CONSTANT, 0.0, 0)
             return _middle(y, taps.shape)
 
         self._filter(input, weights.reshape(shape), before, output, mode, cval, exact,
@@ -65,7 +65,7 @@ class Loops:
 
         def exact(v, taps):
             y = np.empty(v.shape)
-            self.theirs.correlate(v, taps, y, slabs.CONSTANT, 0.0, [0] * v.ndim)
+            self.theirs.correlate(v, taps, y, _CONSTANT, 0.0, [0] * v.ndim)
             return _middle(y, taps.shape)
 
         weights_used = np.where(np.abs(weights) > np.finfo(float).eps, weights, 0)  # as in SciPy
@@ -75,10 +75,7 @@ class Loops:
 
     def uniform_filter1d(self, input, size, axis, output, mode, cval, origin):
         original = functools.partial(self.theirs.uniform_filter1d, input, size, axis, output, mode, cval, origin)
-        shape = [1] * input.ndim
-        shape[axis] = size
-        before = [0] * input.ndim
-        before[axis] = size // 2 + origin
+        shape, before = along(axis, input.ndim, size, 1), along(axis, input.ndim, size // 2 + origin, 0)
         if output.dtype.kind in "iu":  # whose sums must be exact
             inexact = input.dtype.kind == "f" or 8 in (input.dtype.itemsize, output.dtype.itemsize) or cval % 1 != 0
             slower = inexact or size > LONGEST_MEAN_INTEGERS
@@ -159,25 +156,13 @@ def _reason_against(input, weights, output, mode, alone):
 
 
 def functions():
-    """The copies, by name.
-
-    Raises
-    ------
-    ImportError
-        If SciPy is not installed.
-    """
-    try:
-        from scipy.ndimage import _filters
-    except ImportError:
-        raise ImportError("partita.ndimage needs SciPy, which is not installed") from None
-    names = dict(vars(_filters))
-    loops = names["_nd_image"] = Loops(_filters._nd_image)
-    for name, function in vars(_filters).items():
-        if isinstance(function, types.FunctionType) and function.__module__ == _filters.__name__:
-            copy = types.FunctionType(function.__code__, names, name, function.__defaults__, function.__closure__)
-            copy.__kwdefaults__ = function.__kwdefaults__
-            copy.__module__ = "partita.ndimage"
-            text = _OTHER_LIBRARIES.sub("", inspect.getdoc(function) or "")
-            copy.__doc__ = f"As `scipy.ndimage.{name}`, computed by Partita.\n\n{text}"
-            names[name] = loops.together(copy) if name in _SEVERAL_PASSES else copy
+    """The copies, by name."""
+    names = copies("partita.ndimage", "scipy.ndimage._filters", _nd_image=Loops)
+    for name in NAMES:
+        function = names[name]
+        function.__module__ = "partita.ndimage"
+        text = _OTHER_LIBRARIES.sub("", inspect.getdoc(function) or "")
+        function.__doc__ = f"As `scipy.ndimage.{name}`, computed by Partita.\n\n{text}"
+        if name in _SEVERAL_PASSES:
+            names[name] = names["_nd_image"].together(function)
     return {name: names[name] for name in NAMES}

@@ -6,26 +6,26 @@ extended as the boundary asks, and the library computes the results that need no
 filtered axis as channels if enough numbers follow it in memory, else with the taps dilated by them. Each result is a sum
 of its own, as in SciPy: transforms would spread rounding errors to samples that are far away.
 """
+import functools
 import math
 import threading
 import typing
 
 import numpy as np
 
-from partita import _store
 from partita._errors import failure
 from partita._options import get_threads
 from partita._partita import ffi, lib
 from partita._plan import Plan
 from partita._problem import Problem
+from partita._signal import axes
 
-NEAREST, WRAP, REFLECT, MIRROR, CONSTANT = range(5)
+NEAREST, WRAP, REFLECT, MIRROR, CONSTANT = axes.PADDINGS  # SciPy's names
 SLAB = 2**16  # samples
 # Of the numbers that follow each other behind the last filtered axis: the fewest that become channels, and preferred
 # numbers of channels where there are many, whose taps take long to pack, or lines that collide in the first cache.
 _FEWEST, _CHANNELS = 16, (96, 32, 64, 48, 40, 24, 16, *range(63, 16, -1))
 _UNIT = 2.0**-53
-_plans = _store.Store(64)
 
 
 class Pass(typing.NamedTuple):
@@ -47,22 +47,6 @@ class Pass(typing.NamedTuple):
         return self._replace(weights=self.weights[0], before=self.before[1:])
 
 
-def _sources(first, last, n, mode):
-    """The samples of an axis that positions stand for, and which positions are outside the array."""
-    at = np.arange(first, last)
-    outside = (at < 0) | (at >= n)
-    if mode == WRAP:
-        return at % n, outside
-    if mode == REFLECT:
-        at %= 2 * n
-        return np.where(at < n, at, 2 * n - 1 - at), outside
-    if mode == MIRROR:
-        period = max(2 * n - 2, 1)
-        at %= period
-        return np.where(at < n, at, period - at), outside
-    return at.clip(0, n - 1), outside
-
-
 def _extend(v, step, axis, extended):
     """The array `extended` = v with the samples around it along one axis."""
     p, n = step, v.shape[axis]
@@ -74,9 +58,15 @@ def _extend(v, step, axis, extended):
     extended[part(before, before + n)] = v
     for first, last in ((-before, 0), (n, n + after)):
         if first < last:
-            at = p.cval if p.mode == CONSTANT else v.take(_sources(first, last, n, p.mode)[0], axis)
+            at = p.cval if p.mode == CONSTANT else v.take(axes.sources(first, last, n, p.mode)[0], axis)
             extended[part(before + first, before + last)] = at
     return extended
+
+
+@functools.lru_cache(64)
+def _planned(size, kernel, threads, **fields):
+    return Plan(Problem(kernel=kernel, size=size, signal="f64", op="correlate", **fields), threads=threads,
+                engine="cpu/depthwise" if "groups" in fields else "cpu/direct", directions=("forward",))
 
 
 def _plan(shape, kernel):
@@ -85,7 +75,7 @@ def _plan(shape, kernel):
     begin, end = filtered[0], filtered[-1] + 1
     batch, inner = math.prod(shape[:begin]), math.prod(shape[end:])
     size, taps = shape[begin:end], kernel[begin:end]
-    fields = {"batch": batch, "signal": "f64", "op": "correlate"}
+    fields = {"batch": batch}
     if inner >= _FEWEST:
         whole = len(size) > 2 or inner <= 128 or (inner <= 1024 and inner % 256 != 0)
         channels = inner if whole else next((c for c in _CHANNELS if inner % c == 0), inner)
@@ -96,13 +86,7 @@ def _plan(shape, kernel):
         channels = 1
         fields["dilation"] = (1,) * (len(size) - 1) + (inner,)
         size = (*size[:-1], size[-1] * inner)
-    threads = get_threads()
-
-    def make():
-        return Plan(Problem(kernel=taps, size=size, **fields), engine="cpu/depthwise" if channels > 1 else "cpu/direct",
-                    threads=threads, directions=("forward",))
-
-    return _plans.get((size, taps, batch, channels, fields.get("dilation"), threads), make), channels
+    return _planned(size, taps, get_threads(), **fields), channels
 
 
 class _Scratch(threading.local):
@@ -207,7 +191,7 @@ def _run(x, passes, out):
         if first >= before and last + after <= n:
             v = x[first - before:last + after]
         else:
-            at, outside = _sources(first - before, last + after, n, mode)
+            at, outside = axes.sources(first - before, last + after, n, mode)
             v = x[at]
         if len(v) not in steps:
             steps[len(v)] = list(_steps(passes, v.shape, integers))

@@ -6,6 +6,7 @@ import numpy as np
 
 from partita._ndimage import slabs
 from partita._signal import general
+from partita._signal.axes import along
 
 _UNIT = 2.0**-53
 
@@ -29,7 +30,7 @@ def _window_sums(x, sizes):
 
 
 def _ones(ndim, axis, m):
-    return slabs.Pass(np.ones([m if a == axis else 1 for a in range(ndim)]), (0,) * ndim, slabs.CONSTANT, 0.0, None)
+    return slabs.Pass(np.ones(along(axis, ndim, m, 1)), (0,) * ndim, slabs.CONSTANT, 0.0, None)
 
 
 def _run(x, passes):

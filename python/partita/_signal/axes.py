@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 MODES = ("full", "same", "valid")
+PADDINGS = ("edge", "wrap", "symmetric", "reflect", "constant")  # numpy.pad's names
 
 
 def listed(axes, ndim):
@@ -58,19 +59,27 @@ def full_window(mode, n, m):
     return min(n, m) - 1, abs(n - m) + 1
 
 
-def limits(window, name):
-    """(first, last) of a window: two integers, a slice or a range, without a step."""
-    if isinstance(window, (slice, range)):
-        if window.step not in (None, 1):
-            raise ValueError(f"{name} = {window!r}: steps other than 1 are not computed")
-        window = window.start, window.stop
-    try:
-        first, last = (operator.index(w) for w in window)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} = {window!r}: two integers, the first result and the one after the last") from None
-    if first >= last:
-        raise ValueError(f"{name} = {window!r}: no results")
-    return first, last
+def sources(first, last, n, padding):
+    """The samples of an axis of n that positions [first, last) stand for, and which positions are outside of it."""
+    at = np.arange(first, last)
+    outside = (at < 0) | (at >= n)
+    if padding == "wrap":
+        return at % n, outside
+    if padding == "symmetric":
+        at %= 2 * n
+        return np.where(at < n, at, 2 * n - 1 - at), outside
+    if padding == "reflect":
+        period = max(2 * n - 2, 1)
+        at %= period
+        return np.where(at < n, at, period - at), outside
+    return at.clip(0, n - 1), outside
+
+
+def along(axis, ndim, value, others):
+    """A list with one value for an axis and another one for all other axes."""
+    values = [others] * ndim
+    values[axis] = value
+    return values
 
 
 def narrow(mode, x, h, axes):

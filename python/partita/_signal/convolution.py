@@ -9,6 +9,7 @@ import numpy as np
 
 from partita._errors import UnsupportedError
 from partita._partita import lib
+from partita._problem import limits
 from partita._signal import axes as _axes
 from partita._signal import dtypes, general, native, sums, tensors
 from partita._signal.fallback import scipy_answers
@@ -68,12 +69,7 @@ def _fallback(name, reason, in1, in2, mode, method, extended, out):
     """SciPy's result where it can stand for the package's."""
     if extended:
         raise UnsupportedError(f"partita.signal.{name}: {reason}: not with {', '.join(extended)}")
-    error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
-    return _axes.deliver(scipy_answers(name, reason, in1, in2, mode, method, error=error), out)
-
-
-def _window_of(mode):
-    return _axes.limits(mode, "mode") if isinstance(mode, (slice, range)) else None
+    return _axes.deliver(scipy_answers(name, reason, in1, in2, mode, method), out)
 
 
 def convolve(in1, in2, mode="full", method="auto", *, axes=None, out=None, threads=None, device=None, engine=None):
@@ -151,7 +147,7 @@ def convolve(in1, in2, mode="full", method="auto", *, axes=None, out=None, threa
     if x.ndim != h.ndim:
         raise ValueError("volume and kernel should have the same dimensionality")
     listed = _axes.listed(axes, x.ndim)
-    window = _window_of(mode)
+    window = limits(mode, "mode") if isinstance(mode, (slice, range)) else None
     if _axes.swapped_if_valid(mode, x.shape, h.shape, listed if axes is None else _axes.shared(x, h, listed)):
         x, h = h, x
     if method not in _METHODS:
@@ -238,7 +234,7 @@ def correlate(in1, in2, mode="full", method="auto", *, axes=None, lags=None, nor
         raise ValueError(_BAD_METHOD)
     listed = _axes.listed(axes, x.ndim)
     zero_mean = is_zero_mean(normalise)
-    window = None if lags is None else _axes.limits(lags, "lags")
+    window = None if lags is None else limits(lags, "lags")
     exchanged = window is None and _axes.swapped_if_valid(
         mode, x.shape, h.shape, listed if axes is None else _axes.shared(x, h, listed))
     _axes.check_broadcast(x.shape, h.shape, listed)
@@ -317,7 +313,7 @@ def correlation_lags(in1_len, in2_len, mode="full", *, lags=None):
     array([-1,  0,  1,  2])
     """
     if lags is not None:
-        return np.arange(*_axes.limits(lags, "lags"))
+        return np.arange(*limits(lags, "lags"))
     if mode == "full":
         return np.arange(1 - in2_len, in1_len)
     if mode == "same":
@@ -356,8 +352,7 @@ def _frequency(name, in1, in2, mode, axes):
         reason = reason or f"more than {general.MAX_AXES} axes"
     spans = _spans(mode, x, h, listed)
     if reason is not None and ("O" in (x.dtype.kind, h.dtype.kind) or not dtypes.summed(x, h, spans)):
-        error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
-        return scipy_answers(name, reason, in1, in2, mode, axes, error=error)
+        return scipy_answers(name, reason, in1, in2, mode, axes)
     # SciPy takes the centre along all axes, also along those that are broadcast (its issue 21876).
     h = _axes.narrow(mode, x, h, [a for a in range(x.ndim) if a not in spans])
     if not spans:

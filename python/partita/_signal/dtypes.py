@@ -105,6 +105,15 @@ def _rounded(x, h, spans, op, options):
     return general.convolve(x, h, spans, op, direct_engine(options))
 
 
+def product(x, h, spans, op, options, dtype):
+    """A convolution or correlation in the type `dtype`, native; None for integers that f64 does not hold, if results have
+    many terms."""
+    if dtype.kind not in "biu":
+        return floats(x, h, spans, op, options, dtype)
+    y = integers(x, h, spans, op, options)
+    return sums.convolve(x, h, spans, op, dtype) if y is None and sums.few(x, h, spans) else y
+
+
 def floats(x, h, spans, op, options, dtype, out=None):
     """A result of real or complex samples in the type `dtype`."""
     precision = precision_of(dtype)

@@ -5,6 +5,7 @@ import functools
 import sys
 
 from partita import _fork
+from partita._errors import UnsupportedError
 
 NAMES = ("convolve", "correlate", "fftconvolve", "oaconvolve", "convolve2d", "correlate2d", "lfilter", "upfirdn",
          "choose_conv_method", "resample_poly", "decimate", "filtfilt", "savgol_filter", "hilbert", "stft", "istft")
@@ -15,27 +16,22 @@ observers: list = []
 
 @functools.cache
 def originals():
-    """SciPy's own functions, by name, whether or not `patched` is in effect.
-
-    Raises
-    ------
-    ImportError
-        If SciPy is not installed.
-    """
+    """SciPy's own functions, by name, whether or not `patched` is in effect; ImportError if SciPy is not installed."""
     import scipy.signal
 
     return {name: getattr(scipy.signal, name) for name in NAMES}
 
 
-def scipy_answers(name, reason, *args, error=NotImplementedError, **kwargs):
-    """The result of SciPy's function `name`; `error` if SciPy is not installed."""
+def scipy_answers(name, reason, *args, error=None):
+    """The result of SciPy's function `name`. If SciPy is not installed: `error`, by default one that suits the reason."""
     try:
         function = originals()[name]
     except ImportError:
+        error = error or (TypeError if reason.startswith(("samples", "long")) else UnsupportedError)
         raise error(f"partita.signal.{name}: {reason}: this needs SciPy, which is not installed") from None
     for observer in observers:
         observer(name, reason)
-    return function(*args, **kwargs)
+    return function(*args)
 
 
 _lock = _fork.lock()

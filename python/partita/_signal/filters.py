@@ -2,8 +2,7 @@
 """lfilter and upfirdn: one filter for all signals along an axis."""
 import numpy as np
 
-from partita._errors import UnsupportedError
-from partita._signal import dtypes, general, native, sums, tensors
+from partita._signal import axes, dtypes, general, native, sums, tensors
 from partita._signal.fallback import scipy_answers
 
 try:
@@ -22,9 +21,7 @@ def _own_type(values, dtype):
 
 def _along(taps, x, axis, window):
     """The window (first, count, stride) of the full convolution of each signal along an axis with the same taps."""
-    shape = [1] * x.ndim
-    shape[axis] = taps.size
-    taps = taps.reshape(shape)
+    taps = taps.reshape(axes.along(axis, x.ndim, -1, 1))
     if dtypes.reason_against(x.dtype):
         return sums.convolve(x, taps, {axis: window}, "convolve", np.result_type(x, taps))
     return general.convolve(x, taps, {axis: window})
@@ -82,7 +79,7 @@ def lfilter(b, a, x, axis=-1, zi=None):
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"Parameter {name} is not a non-empty 1d array, since {name}.shape={values.shape!r}!")
     if a.size > 1 and x.size:
-        return _scipy_lfilter(RECURSIVE, b, a, x, axis, zi)
+        return scipy_answers("lfilter", RECURSIVE, b, a, x, axis, zi)
     if x.ndim == 0:
         raise ValueError("x must be at least 1-D")
     inputs = [b, a, x]
@@ -102,7 +99,7 @@ def lfilter(b, a, x, axis=-1, zi=None):
         y = np.empty(x.shape, dtype)
         return y if zi is None else (y, zi.astype(dtype))
     if reason and (dtype.char == "O" or b.size > sums.TERMS):
-        return _scipy_lfilter(reason, b, a, x, axis, zi)
+        return scipy_answers("lfilter", reason, b, a, x, axis, zi)
     taps_type = _own_type(b if a.dtype.kind != "c" else a, dtype)
     taps = b.astype(taps_type) / a.astype(taps_type)[0]
     n, tail = x.shape[axis], taps.size - 1
@@ -118,40 +115,28 @@ def lfilter(b, a, x, axis=-1, zi=None):
     return np.ascontiguousarray(y[tuple(index)]), zf
 
 
-def _scipy_lfilter(reason, b, a, x, axis, zi):
-    error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
-    return scipy_answers("lfilter", reason, b, a, x, axis, zi, error=error)
-
-
 def _extended(x, before, after, mode, cval):
     """Signals of the last axis with so many samples more, as SciPy extends them; None for modes that are not known."""
-    n = x.shape[-1]
-    i = np.arange(-before, n + after)
-    mirrored = i % (2 * n)
-    mirrored = np.where(mirrored < n, mirrored, 2 * n - 1 - mirrored)
-    first, last = x[..., :1], x[..., -1:]
-    if mode == "constant":
-        return np.where((i >= 0) & (i < n), x[..., i % n], x.dtype.type(cval))
-    if mode in ("edge", "wrap", "symmetric"):
-        return x[..., {"edge": i.clip(0, n - 1), "wrap": i % n, "symmetric": mirrored}[mode]]
-    if mode == "antisymmetric":
-        return x[..., mirrored] * (1 - 2 * (i // n % 2)).astype(x.real.dtype)
-    if mode not in ("reflect", "antireflect", "smooth", "line"):
+    n, i = x.shape[-1], np.arange(-before, x.shape[-1] + after)
+    padding = {"antisymmetric": "symmetric", "antireflect": "reflect", "smooth": "edge", "line": "edge"}.get(mode, mode)
+    if padding not in axes.PADDINGS:
         return None
-    if n == 1:  # no slope, and nothing to mirror
-        return x[..., np.zeros_like(i)]
+    at, outside = axes.sources(-before, n + after, n, padding)
+    y, first, last, steps = x[..., at], x[..., :1], x[..., -1:], i.astype(x.real.dtype)
+    if mode == "constant":
+        y[..., outside] = cval
+    if mode == "antisymmetric":
+        return y * (1 - 2 * (i // n % 2)).astype(x.real.dtype)
+    if n == 1:  # no slope
+        return y
     if mode in ("smooth", "line"):
         rise = (last - first) / (n - 1)
         begin, end = (rise, rise) if mode == "line" else (x[..., 1:2] - first, last - x[..., -2:-1])
-        steps = i.astype(x.real.dtype)
-        inside = x[..., i.clip(0, n - 1)]
-        return np.where(i < 0, first + begin * steps, np.where(i < n, inside, last + end * (steps - (n - 1))))
-    period = 2 * (n - 1)
-    folded = i % period
-    back = folded >= n
-    y = x[..., np.where(back, period - folded, folded)]
+        return np.where(i < 0, first + begin * steps, np.where(i < n, y, last + end * (steps - (n - 1))))
     if mode == "antireflect":  # mirrored at the last value; every period rises by twice the way from end to end
-        y = np.where(back, 2 * last - y, y) + 2 * (last - first) * (i // period).astype(x.real.dtype)
+        period = 2 * (n - 1)
+        return (np.where(i % period >= n, 2 * last - y, y)
+                + 2 * (last - first) * (i // period).astype(x.real.dtype))
     return y
 
 
@@ -237,8 +222,7 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
             signals = _extended(np.moveaxis(signals, axis, -1), begin, begin, mode, cval)
             reason = "an extension that is not known" if signals is None else None
     if reason is not None:
-        error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
-        return scipy_answers("upfirdn", reason, h, x, up, down, axis, mode, cval, error=error)
+        return scipy_answers("upfirdn", reason, h, x, up, down, axis, mode, cval)
     if begin:
         signals = np.moveaxis(signals, -1, axis)
     down = down if n_out > 1 else 1  # the library bounds strides

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Calls of the library: slices of one signal without a plan, and problems with plans that are kept."""
+import functools
 import typing
 
 import numpy as np
 
-from partita import _store
 from partita._arrays import TYPES
-from partita._errors import check, failure, log
-from partita._options import get_threads
+from partita._errors import check, failure
+from partita._options import get_threads, options_to_c
 from partita._partita import ffi, lib
 from partita._plan import Plan
 from partita._problem import Problem
@@ -42,10 +42,8 @@ class Options(typing.NamedTuple):
         threads = self.threads or get_threads() or 0
         if not threads and self == DEFAULTS:
             return NULL, ()
-        kept = [NULL if text is None else ffi.new("char []", text.encode()) for text in (self.device, self.engine)]
-        struct = ffi.new("struct partita_options *",
-                         {"threads": threads, "device": kept[0], "engine": kept[1], "zero_mean": self.zero_mean,
-                          "log": log()})
+        struct, kept = options_to_c(device=self.device or "cpu", engine=self.engine, threads=threads or None)
+        struct.zero_mean = self.zero_mean
         return struct, kept
 
 
@@ -94,18 +92,17 @@ def range_of(function, y, x, h, first, options=DEFAULTS):
     del kept
 
 
-plans = _store.Store(KEPT_PLANS)
+@functools.lru_cache(KEPT_PLANS)
+def planned(problem, device, engine, threads):
+    """The plan of a problem, whose fields are (name, value) pairs."""
+    return Plan(Problem(**dict(problem)), device=device or "cpu", engine=engine, threads=threads,
+                directions=("forward",))
 
 
 def plan_of(problem, options, kept=True):
-    """The plan of a problem, whose fields are (name, value) pairs."""
+    """The same by options, for the present number of threads."""
     threads = get_threads() if options.threads is None else options.threads
-
-    def make():
-        return Plan(Problem(**dict(problem)), device=options.device or "cpu", engine=options.engine, threads=threads,
-                    directions=("forward",))
-
-    return plans.get((problem, options, threads), make, kept)
+    return (planned if kept else planned.__wrapped__)(problem, options.device, options.engine, threads)
 
 
 def forward(problem, options, y, x, taps):

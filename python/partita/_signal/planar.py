@@ -2,12 +2,13 @@
 """convolve2d and correlate2d: images with boundaries."""
 import numpy as np
 
-from partita._errors import UnsupportedError
-from partita._signal import axes, dtypes, sums, tensors
+from partita._signal import axes, dtypes, tensors
 from partita._signal.fallback import scipy_answers
 from partita._signal.native import DEFAULTS
 
-_BOUNDARIES = {"fill": "fill", "pad": "fill", "wrap": "wrap", "circular": "wrap", "symm": "symm", "symmetric": "symm"}
+# What numpy.pad calls SciPy's boundaries.
+_BOUNDARIES = {"fill": "constant", "pad": "constant", "wrap": "wrap", "circular": "wrap", "symm": "symmetric",
+               "symmetric": "symmetric"}
 _KINDS = "bBhHiIlLqQfdFD?"  # characters of the types that SciPy's functions of images take
 
 
@@ -31,14 +32,11 @@ def _extended(x, windows, sizes, boundary, fill):
     """The samples that the results depend on: for each axis those from the first window's start to its end."""
     indices, outside = [], []
     for n, m, (first, count) in zip(x.shape, sizes, windows):
-        i = np.arange(first - (m - 1), first + count)
-        outside.append((i < 0) | (i >= n))
-        if boundary == "symm":
-            i = i % (2 * n)
-            i = np.where(i < n, i, 2 * n - 1 - i)
-        indices.append(i % n)
+        index, beyond = axes.sources(first - (m - 1), first + count, n, boundary)
+        indices.append(index)
+        outside.append(beyond)
     y = x[np.ix_(*indices)]
-    if boundary == "fill":
+    if boundary == "constant":
         y = y.astype(np.result_type(x, fill), copy=False)
         y[outside[0], :] = fill
         y[:, outside[1]] = fill
@@ -49,7 +47,7 @@ def _images(name, in1, in2, mode, boundary, fillvalue):
     correlates = name == "correlate2d"
     x, h = np.asarray(in1), np.asarray(in2)
     if not x.ndim == h.ndim == 2:
-        raise ValueError(f"{'correlate2d' if correlates else 'convolve2d'} inputs must both be 2-D arrays")
+        raise ValueError(f"{name} inputs must both be 2-D arrays")
     exchanged = axes.swapped_if_valid(mode, x.shape, h.shape, (0, 1))
     if exchanged:
         x, h = h, x
@@ -66,21 +64,15 @@ def _images(name, in1, in2, mode, boundary, fillvalue):
     if reason is None:
         boundary = _BOUNDARIES[boundary]
         dtype = np.result_type(x, h)
-        fill = _fill(fillvalue, dtype) if boundary == "fill" else 0
+        fill = _fill(fillvalue, dtype) if boundary == "constant" else 0
         if 0 in (x.size, h.size) and fill == 0:
-            return _sums_of_nothing(x, h, mode, dtype)
+            return np.zeros([axes.full_window(mode, n, m)[1] for n, m in zip(x.shape, h.shape)], dtype)
         y = None if x.size == 0 else _compute(x, h.conj() if correlates else h, correlates, mode, boundary, fill, dtype)
         if y is None:
             reason = "no samples" if x.size == 0 else "integers that f64 does not hold"
     if reason is not None:
-        error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
-        return scipy_answers(name, reason, in1, in2, mode, boundary, fillvalue, error=error)
+        return scipy_answers(name, reason, in1, in2, mode, boundary, fillvalue)
     return y[::-1, ::-1] if exchanged and correlates else y
-
-
-def _sums_of_nothing(x, h, mode, dtype):
-    """Zeros in the shape of the result: one operand has no samples, and nothing that could be around them."""
-    return np.zeros([axes.full_window(mode, n, m)[1] for n, m in zip(x.shape, h.shape)], dtype)
 
 
 def _compute(x, h, correlates, mode, boundary, fill, dtype):
@@ -90,14 +82,11 @@ def _compute(x, h, correlates, mode, boundary, fill, dtype):
         h = h[::-1, ::-1]
         if mode == "same":  # one lag later than `correlate` if h has an even size
             windows = [(m // 2, count) for m, (_, count) in zip(h.shape, windows)]
-    if mode != "valid" and (boundary != "fill" or fill != 0):
+    if mode != "valid" and (boundary != "constant" or fill != 0):
         x = _extended(x, windows, h.shape, boundary, fill)
         windows = [(m - 1, count) for m, (_, count) in zip(h.shape, windows)]
     spans = {a: (*window, 1) for a, window in enumerate(windows)}
-    if dtype.kind in "biu":
-        y = dtypes.integers(x, h, spans, "convolve", DEFAULTS)
-        return sums.convolve(x, h, spans, "convolve", dtype) if y is None and sums.few(x, h, spans) else y
-    return dtypes.floats(x, h, spans, "convolve", DEFAULTS, dtype)
+    return dtypes.product(x, h, spans, "convolve", DEFAULTS, dtype)
 
 
 @tensors.returned

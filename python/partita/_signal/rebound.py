@@ -1,30 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""SciPy's functions that filter by other functions of SciPy, as copies that call this package's instead.
-
-Arguments, checks, paddings and windows remain SciPy's; only the filtering is exchanged. A copy whose SciPy does not have
-one of the names calls SciPy's own function and has the same results.
-"""
+"""SciPy's functions that filter by other functions of SciPy, as copies that call this package's instead."""
 import functools
-import inspect
-import types
 
 import numpy as np
 
-from partita._signal import filters, general, tensors
-from partita._signal.fallback import originals, scipy_answers
+from partita._signal import axes, filters, general, tensors
+from partita._signal.copies import copies
+from partita._signal.fallback import scipy_answers
 
 # Names of scipy.ndimage and of scipy.signal, and what numpy.pad calls the same.
 _MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
 _PADDINGS = {"odd": {"mode": "reflect", "reflect_type": "odd"}, "even": {"mode": "reflect"}, "constant": {"mode": "edge"}}
-
-
-def _copy(function, names):
-    """The same code with other values for some of its global names."""
-    function = inspect.unwrap(function)
-    copy = types.FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__,
-                              function.__defaults__, function.__closure__)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
 
 
 def remembered(function):
@@ -43,17 +29,12 @@ def remembered(function):
 @functools.cache
 def rebound(name):
     """SciPy's function `name`, built on the functions of this package."""
-    try:
-        function = originals()[name]
-    except ImportError:
-        raise ImportError(f"partita.signal.{name} needs SciPy, which is not installed") from None
-    names = {"upfirdn": filters.upfirdn, "lfilter": filters.lfilter, "resample_poly": resample_poly,
-             "convolve1d": _convolve1d}
-    scope = inspect.unwrap(function).__globals__
-    names |= {design: remembered(scope[design]) for design in ("firwin", "savgol_coeffs") if design in scope}
-    if "_filtfilt_gust" in scope:
-        names["_filtfilt_gust"] = _copy(scope["_filtfilt_gust"], names)
-    return _copy(function, names)
+    needed_by = f"partita.signal.{name}"
+    if name == "savgol_filter":
+        return copies(needed_by, "scipy.signal._savitzky_golay", convolve1d=lambda theirs: _convolve1d,
+                      savgol_coeffs=remembered)[name]
+    return copies(needed_by, "scipy.signal._signaltools", firwin=remembered, lfilter=lambda theirs: filters.lfilter,
+                  upfirdn=lambda theirs: filters.upfirdn)[name]
 
 
 def _convolve1d(x, weights, axis, mode, cval=0.0):
@@ -64,11 +45,10 @@ def _convolve1d(x, weights, axis, mode, cval=0.0):
     axis = range(x.ndim)[axis]
     padded = x.astype(np.float64, copy=False)
     if mode != "constant" or cval != 0:
-        widths = [(0, 0)] * x.ndim
-        widths[axis] = (weights.size - 1 - first, first)
+        widths = axes.along(axis, x.ndim, (weights.size - 1 - first, first), (0, 0))
         fill = {"constant_values": cval} if mode == "constant" else {}
         padded, first = np.pad(padded, widths, _MODES[mode], **fill), weights.size - 1
-    taps = weights.reshape([-1 if a == axis else 1 for a in range(x.ndim)])
+    taps = weights.reshape(axes.along(axis, x.ndim, -1, 1))
     return general.convolve(padded, taps, {axis: (first, n, 1)}).astype(x.dtype, copy=False)
 
 
@@ -139,11 +119,9 @@ def _zero_phase(b, a, x, axis, padtype, edge):
     taps = taps.astype(dtype if b.dtype.kind == "c" else dtype.type(0).real.dtype)
     if not np.isfinite(taps).all():
         return None
-    widths = [(0, 0)] * x.ndim
-    widths[axis] = (edge, edge)
-    padded = np.pad(x, widths, **_PADDINGS[padtype]).astype(dtype, copy=False)
-    shape = [-1 if k == axis else 1 for k in range(x.ndim)]
-    return general.convolve(padded, taps.reshape(shape), {axis: (edge + b.size - 1, x.shape[axis], 1)})
+    padded = np.pad(x, axes.along(axis, x.ndim, (edge, edge), (0, 0)), **_PADDINGS[padtype]).astype(dtype, copy=False)
+    taps = taps.reshape(axes.along(axis, x.ndim, -1, 1))
+    return general.convolve(padded, taps, {axis: (edge + b.size - 1, x.shape[axis], 1)})
 
 
 @tensors.returned

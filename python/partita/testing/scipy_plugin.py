@@ -154,22 +154,6 @@ def numpy_correlate(a, v, mode="valid"):
     return signal.correlate(a, v, mode)
 
 
-class Patches:
-    """Attributes of modules that are replaced, and what they were."""
-
-    def __init__(self):
-        self._saved = []
-
-    def set(self, module, name, value):
-        self._saved.append((module, name, getattr(module, name)))
-        setattr(module, name, value)
-
-    def undo(self):
-        for module, name, value in reversed(self._saved):
-            setattr(module, name, value)
-        self._saved.clear()
-
-
 def _route_scipy(patches):
     import scipy.ndimage
     import scipy.signal
@@ -182,7 +166,7 @@ def _route_scipy(patches):
         if original in xp_capabilities_table:
             xp_capabilities_table[call] = xp_capabilities_table[original]
         for holder in holders:
-            patches.set(holder, name, call)
+            patches.setattr(holder, name, call)
 
     for name in NAMES:
         route(name, name, scipy.signal, signal, fallback.holders(name) if name in fallback.NAMES else [scipy.signal])
@@ -190,17 +174,17 @@ def _route_scipy(patches):
         route(name, f"ndimage.{name}", scipy.ndimage, ndimage, [scipy.ndimage])
     # Tests are small: without these limits SciPy would answer nearly all of them.
     for name, limit in (("SMALL", 0), ("SMALL_INTEGERS", 0), ("LONGEST_MEAN", math.inf), ("LONGEST_MEAN_INTEGERS", math.inf)):
-        patches.set(scipy_copy, name, limit)
+        patches.setattr(scipy_copy, name, limit)
 
 
 def _watch_workers(patches):
     for module, names in _WORKERS.items():
         module = importlib.import_module(module)
         for name in names:
-            patches.set(module, name, watched(f"{module.__name__}.{name}", getattr(module, name)))
+            patches.setattr(module, name, watched(f"{module.__name__}.{name}", getattr(module, name)))
 
 
-_patches = Patches()
+_patches = pytest.MonkeyPatch()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -239,13 +223,10 @@ def pytest_runtest_setup():
 def pytest_runtest_call(item):
     if item.path.name != _NUMPY_TESTS or not item.path.is_relative_to(pathlib.Path(np.__file__).parent):
         return (yield)
-    patches = Patches()
-    for name, function in (("convolve", numpy_convolve), ("correlate", numpy_correlate)):
-        patches.set(np, name, routed(f"numpy.{name}", getattr(np, name), function))
-    try:
+    with pytest.MonkeyPatch.context() as patches:
+        for name, function in (("convolve", numpy_convolve), ("correlate", numpy_correlate)):
+            patches.setattr(np, name, routed(f"numpy.{name}", getattr(np, name), function))
         return (yield)
-    finally:
-        patches.undo()
 
 
 def pytest_sessionfinish(session):
