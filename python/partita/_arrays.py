@@ -31,22 +31,10 @@ def is_tensor(x):
 
 
 def type_name(dtype):
-    """The library's name of a sample type.
+    """The library's name of a sample type: one of TYPES.
 
-    Parameters
-    ----------
-    dtype : str or dtype
-        A name such as "f32" or "float32", or a type of NumPy, PyTorch or ml_dtypes.
-
-    Returns
-    -------
-    str
-        One of "f32", "f64", "cf32", "cf64", "f16", "bf16".
-
-    Raises
-    ------
-    TypeError
-        If the library has no such samples.
+    `dtype` is such a name, one such as "float32", or a type of NumPy, PyTorch or ml_dtypes. TypeError if the library has
+    no such samples.
     """
     name = _DTYPES.get(dtype) if isinstance(dtype, np.dtype) else None
     if name is None and isinstance(dtype, str) and dtype in TYPES:
@@ -125,31 +113,12 @@ def _from_numpy(x, name, what, convert=False):
 
 
 def prepare(x, name, what="x", convert=False, device=None):
-    """The array itself or, if it must be, a contiguous copy.
+    """The array itself or, if it must be, a copy: contiguous, with samples of the type `name`.
 
-    Parameters
-    ----------
-    x : array_like
-        An array of NumPy, a tensor of PyTorch, an array that others export by DLPack from the memory of the CPU, or
-        anything that NumPy makes an array of; such numbers are converted to the type.
-    name : str
-        The sample type that x must have.
-    what : str
-        What messages call the array.
-    convert : bool
-        Whether samples of another type are converted, if that is no conversion from complex to real.
-    device : int, optional
-        The number of the CUDA device in whose memory x may be.
-
-    Returns
-    -------
-    numpy.ndarray, torch.Tensor or _device.Array
-        Contiguous, of the type. A tensor is in the memory of the CPU.
-
-    Raises
-    ------
-    TypeError
-        If x has other samples or is in the memory of another device.
+    `x` is an array of NumPy, a tensor of PyTorch, an array that others export by DLPack, or anything that NumPy makes an
+    array of; such numbers are converted to the type. It is in the memory of the CPU or, as a _device.Array then, of the
+    CUDA device with the number `device`. TypeError, in which x is called `what`, if it is elsewhere or has other samples;
+    `convert` lets these be converted, but not complex ones to real ones.
     """
     if isinstance(x, np.ndarray):
         return _from_numpy(x, name, what, convert)
@@ -175,13 +144,8 @@ def prepare(x, name, what="x", convert=False, device=None):
 
 
 def prepare_out(out, name, shape, like=None):
-    """Checks an array for results and returns it, or a _device.Array if `like` is one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If results cannot be written there: another type, shape or layout, or an array that is read-only.
-    """
+    """Checks an array for results and returns it, or a _device.Array if `like` is one. TypeError or ValueError if results
+    cannot be written there: another type, shape or layout, or an array that is read-only."""
     what = "out"
     if isinstance(like, _device.Array):
         out, contiguous, writable = like.for_results(out), True, True
@@ -229,26 +193,10 @@ def finish(result, like):
 
 
 def address(array, writable=False):
-    """The address of the samples of a contiguous array, for a parameter of the type void * in C.
+    """The address of the samples of an array that `prepare`, `prepare_out` or `empty` returned, for a parameter void *.
 
-    Parameters
-    ----------
-    array : numpy.ndarray, torch.Tensor, _device.Array or buffer
-        What `prepare`, `prepare_out` or `empty` returned. The caller keeps a reference to it during the call.
-    writable : bool
-        Whether results are written there.
-
-    Returns
-    -------
-    cdata
-        The address.
-
-    Raises
-    ------
-    ValueError
-        If the array is not contiguous.
-    BufferError
-        If it is read-only and results are to be written.
+    The caller keeps a reference to the array during the call. ValueError if the array is not contiguous; BufferError if it
+    is read-only and `writable`, that is, results are written there.
     """
     if isinstance(array, np.ndarray):
         if array.dtype.kind == "V":

@@ -7,7 +7,7 @@ import numpy as np
 from partita import _arrays, _fork, _objects, _stream, _taps
 from partita._errors import check, failure, log
 from partita._partita import ffi, lib
-from partita._plan import Filter
+from partita._plan import Filter, explanation
 from partita._problem import natural, optional, positive
 
 _STATES = {
@@ -260,10 +260,7 @@ class Bank:
 
     def explain(self):
         """The text of `Plan.explain` for a slot."""
-        plan = lib.partita_bank_plan(self._c)
-        text = ffi.new("char []", lib.partita_plan_explain(plan, ffi.NULL, 0) + 1)
-        lib.partita_plan_explain(plan, text, len(text))
-        return ffi.string(text).decode()
+        return explanation(lib.partita_bank_plan(self._c))
 
     def stats(self):
         """How long calls of `process` took, a `Stats`; StateError if the bank has no sample_rate."""

@@ -18,59 +18,11 @@ _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
     ("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
-class _Torch:
-    """What calls need of PyTorch."""
-
-    def __init__(self, x):
-        self._torch, self._device = sys.modules["torch"], x.device
-
-    def queue(self):
-        return self._torch.cuda.current_stream(self._device).cuda_stream or _DEFAULT_QUEUE
-
-    def wait(self):
-        self._torch.cuda.synchronize(self._device)
-
-    def empty(self, shape, dtype):
-        return self._torch.empty(tuple(shape), dtype=getattr(self._torch, dtype), device=self._device)
-
-    def plain(self, x):
-        return x.detach().resolve_conj().resolve_neg().contiguous()
-
-    def convert(self, x, dtype):
-        return x.to(getattr(self._torch, dtype))
-
-
-class _CuPy:
-    """What calls need of CuPy."""
-
-    def __init__(self, x):
-        self._cupy, self._device = sys.modules["cupy"], x.device
-
-    def queue(self):
-        with self._device:
-            return self._cupy.cuda.get_current_stream().ptr or _DEFAULT_QUEUE
-
-    def wait(self):
-        self._device.synchronize()
-
-    def empty(self, shape, dtype):
-        with self._device:
-            return self._cupy.empty(tuple(shape), dtype)
-
-    def plain(self, x):
-        with self._device:
-            return self._cupy.ascontiguousarray(x)
-
-    def convert(self, x, dtype):
-        with self._device:
-            return x.astype(dtype)
-
-
 class _Standard:
     """What calls need of a library that follows the array API standard, for example JAX."""
 
-    def __init__(self, x):
-        self._namespace, self._device = x.__array_namespace__(), x.device
+    def __init__(self, namespace, device):
+        self._namespace, self._device = namespace, device
 
     def queue(self):
         return None
@@ -88,12 +40,53 @@ class _Standard:
         return self._namespace.astype(x, getattr(self._namespace, dtype))
 
 
+class _Torch(_Standard):
+    """What calls need of PyTorch."""
+
+    def queue(self):
+        return self._namespace.cuda.current_stream(self._device).cuda_stream or _DEFAULT_QUEUE
+
+    def wait(self):
+        self._namespace.cuda.synchronize(self._device)
+
+    def plain(self, x):
+        return x.detach().resolve_conj().resolve_neg().contiguous()
+
+    def convert(self, x, dtype):
+        return x.to(getattr(self._namespace, dtype))
+
+
+class _CuPy(_Standard):
+    """What calls need of CuPy."""
+
+    def queue(self):
+        with self._device:
+            return self._namespace.cuda.get_current_stream().ptr or _DEFAULT_QUEUE
+
+    def wait(self):
+        self._device.synchronize()
+
+    def empty(self, shape, dtype):
+        with self._device:
+            return self._namespace.empty(tuple(shape), dtype)
+
+    def plain(self, x):
+        with self._device:
+            return self._namespace.ascontiguousarray(x)
+
+    def convert(self, x, dtype):
+        with self._device:
+            return x.astype(dtype)
+
+
 def _library_of(x):
     """Neither library is imported for that: who has its arrays has it."""
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and isinstance(x, torch.Tensor):
-        return _Torch(x)
-    return _CuPy(x) if cupy is not None and isinstance(x, cupy.ndarray) else _Standard(x)
+        return _Torch(torch, x.device)
+    if cupy is not None and isinstance(x, cupy.ndarray):
+        return _CuPy(cupy, x.device)
+    return _Standard(x.__array_namespace__(), x.device)
 
 
 def number(x):

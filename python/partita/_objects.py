@@ -16,16 +16,9 @@ _lock = _fork.lock()
 
 
 class Owner:
-    """Owns one object of the library.
+    """Owns one object of the library, `pointer`, whose type in C is struct partita_<name>.
 
-    Parameters
-    ----------
-    name : str
-        The C type without its prefix, for example "plan".
-    pointer : cdata
-        The object.
-    *needed : Owner or None
-        Objects that must outlive it. This holds whatever order Python's collector of cycles finalizes objects in.
+    Each of `needed` that is not None outlives it, whatever order Python's collector of cycles finalizes objects in.
     """
 
     __slots__ = ("c", "_owner", "_waits")
@@ -90,13 +83,7 @@ def create(name, function, *arguments, what=""):
 
 
 def alive(owner, what):
-    """The object's pointer.
-
-    Raises
-    ------
-    StateError
-        If it has been released.
-    """
+    """The object's pointer; StateError if it has been released."""
     if owner.c is None:
         raise StateError(f"{what} is closed")
     return owner.c

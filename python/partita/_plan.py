@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """How to compute a problem: plans, and taps prepared for them."""
 import copy
+import functools
 import math
 import typing
+
+import numpy as np
 
 from partita import _arrays, _device, _errors, _objects, _options
 from partita._errors import check
@@ -111,7 +114,7 @@ class Plan:
         return f"<partita.Plan {self.engine}: {self.explain().splitlines()[0]}>"
 
     def __reduce__(self):
-        return _make_plan, (self.problem, self.options)
+        return functools.partial(Plan, self.problem, **self.options), ()
 
     @property
     def engine(self):
@@ -138,10 +141,7 @@ class Plan:
 
     def explain(self):
         """The text that says which engine was chosen and why."""
-        size = lib.partita_plan_explain(self._c, ffi.NULL, 0) + 1
-        text = ffi.new("char []", size)
-        lib.partita_plan_explain(self._c, text, size)
-        return ffi.string(text).decode()
+        return explanation(self._c)
 
     def workspace(self, direction="forward"):
         """Bytes of workspace that one direction needs."""
@@ -191,13 +191,28 @@ class Plan:
         Returns
         -------
         Filter
-            It keeps a copy of what it was made from, by which it is pickled.
+            It keeps a copy of what it was made from, in the type of the problem's taps, by which it is pickled.
         """
         paths = None if paths is None else list(paths)
         filter = make_filter(self, taps, bias, paths)
-        kept = paths and [(*path[:3], _copied(path[3])) for path in paths]
-        filter.recipe = _filter_again, (self, _copied(taps), _copied(bias), kept)
+        kept = paths and [(*path[:3], self._copied(path[3])) for path in paths]
+        filter.recipe = functools.partial(self.filter, self._copied(taps), self._copied(bias), paths=kept), ()
         return filter
+
+    def _copied(self, taps):
+        """A copy in the memory of the CPU and in the type of the taps. Arrays of other libraries on a device copy
+        themselves; those that cannot be copied stand for themselves."""
+        if taps is None:
+            return None
+        taps = taps.cpu() if _arrays.is_tensor(taps) else taps
+        array = _arrays.prepare(taps, self.problem.taps, "taps", True, self._device)
+        array = array.array if isinstance(array, _device.Array) else array
+        if isinstance(array, np.ndarray) and array is not taps and array.flags.owndata:
+            return array  # of which nobody else knows
+        try:
+            return copy.deepcopy(array)
+        except (TypeError, ValueError):
+            return array
 
     def saved(self):
         """
@@ -299,17 +314,16 @@ class Plan:
         array
             `out`, or a new array of the shape of the taps.
         """
-        given = gy
-        gy, _ = self._prepare("y", gy, "gy")
+        like, _ = self._prepare("y", gy, "gy")
         if x is None and saved is None:
             raise TypeError("x is None, and there are no saved transforms")
         x = None if x is None else self._prepare("x", x)[0]
-        gw = self._result("taps", out, gy)
-        call, keep = self._call(workspace, saved, like=gy, others=(x, gw), added=_added(out, accumulate))
-        check(lib.partita_backward_weight(self._c, _arrays.address(gw, True), _address_or_null(x), _arrays.address(gy),
-                                          call))
-        del keep
-        return out if out is not None else _arrays.finish(gw, given)
+
+        def run(gw, call):
+            return lib.partita_backward_weight(self._c, gw, _address_or_null(x), _arrays.address(like), call)
+
+        return self._computed(run, ("taps", out), (gy, like), accumulate=accumulate, workspace=workspace, saved=saved,
+                              others=(x,))
 
     def backward_bias(self, gy, out=None, *, accumulate=False):
         """
@@ -327,23 +341,27 @@ class Plan:
         array
             `out`, or a new array of one number for each output channel.
         """
-        given = gy
-        gy, _ = self._prepare("y", gy, "gy")
-        gb = self._result("bias", out, gy)
-        call, keep = self._call(like=gy, added=_added(out, accumulate))
-        check(lib.partita_backward_bias(self._c, _arrays.address(gb, True), _arrays.address(gy), call))
-        del keep
-        return out if out is not None else _arrays.finish(gb, given)
+        like, _ = self._prepare("y", gy, "gy")
+        return self._computed(lambda gb, call: lib.partita_backward_bias(self._c, gb, _arrays.address(like), call),
+                              ("bias", out), (gy, like), accumulate=accumulate)
 
-    def _signal_call(self, function, result, operand, filter, accumulate=False, **call):
+    def _signal_call(self, function, result, operand, filter, **call):
         """A call from one signal to another; result and operand are (name, array)."""
         c = ffi.NULL if "taps" in call else filter_of(self, filter)
         x, left_out = self._prepare(*operand)
-        y = self._result(*result, x, left_out)
-        call, keep = self._call(**call, filter=filter, like=x, added=_added(result[1], accumulate))
-        check(function(self._c, c, _arrays.address(y, True), _arrays.address(x), call))
+        return self._computed(lambda y, call: function(self._c, c, y, _arrays.address(x), call), result, (operand[1], x),
+                              left_out, filter=filter, **call)
+
+    def _computed(self, run, result, operand, left_out=0, accumulate=False, others=(), **call):
+        """What `run(address, call)` writes. `result`: its name and `out`; `operand`: an array as given and as prepared."""
+        (what, out), (given, like) = result, operand
+        if accumulate and out is None:
+            raise TypeError("accumulate: there is no out to add to")
+        y = self._result(what, out, like, left_out)
+        call, keep = self._call(**call, like=like, others=(*others, y), added=bool(accumulate))
+        check(run(_arrays.address(y, True), call))
         del keep
-        return result[1] if result[1] is not None else _arrays.finish(y, operand[1])
+        return out if out is not None else _arrays.finish(y, given)
 
     def _type_of(self, what):
         return self.problem.taps if what == "taps" else self.problem.signal
@@ -413,29 +431,11 @@ def device_number(name):
     return None if name in (None, "cpu") else int(name.partition(":")[2] or 0)
 
 
-def _make_plan(problem, options):
-    return Plan(problem, **options)
-
-
-def _filter_again(plan, taps, bias, paths):
-    return plan.filter(taps, bias, paths=paths)
-
-
-def _copied(array):
-    """A copy of the caller's array in the memory of the CPU. Arrays of other libraries copy themselves; those that cannot
-    be copied stand for themselves."""
-    if _arrays.is_tensor(array):
-        return array.detach().cpu().clone()
-    try:
-        return copy.deepcopy(array)
-    except (TypeError, ValueError):
-        return array
-
-
-def _added(out, accumulate):
-    if accumulate and out is None:
-        raise TypeError("accumulate: there is no out to add to")
-    return bool(accumulate)
+def explanation(plan):
+    """The text about a plan in C."""
+    text = ffi.new("char []", lib.partita_plan_explain(plan, ffi.NULL, 0) + 1)
+    lib.partita_plan_explain(plan, text, len(text))
+    return ffi.string(text).decode()
 
 
 def _address_or_null(array, writable=False):

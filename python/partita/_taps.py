@@ -1,20 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Taps of streams as users give them: for all channels, for each, a matrix, or single paths."""
-import typing
-
 import numpy as np
 
 from partita import _arrays, _plan
 from partita._problem import Problem, natural, positive
-
-
-class _Layout(typing.NamedTuple):
-    """How taps of a stream are given: as dense taps in the library's order, or as paths."""
-
-    in_channels: int
-    out_channels: int
-    groups: int
-    kernel: int
 
 
 def _checked(paths):
@@ -33,12 +22,17 @@ def _channels(value):
     return None if value is None else positive("channels", value)
 
 
+def _layout(in_channels, out_channels, groups, kernel):
+    """Fields of Problem."""
+    return {"in_channels": in_channels, "out_channels": out_channels, "groups": groups, "kernel": kernel}
+
+
 def _layout_of_paths(paths, channels):
     kernel = max((delay + len(taps) for _, _, delay, taps in paths), default=1)
     if channels is None:
         channels = (1 + max((p[1] for p in paths), default=0), 1 + max((p[0] for p in paths), default=0))
     inputs, outputs = channels if isinstance(channels, tuple) else (channels, channels)
-    return _Layout(inputs, outputs, 1, max(kernel, 1))
+    return _layout(inputs, outputs, 1, max(kernel, 1))
 
 
 def _layout_of(taps, channels):
@@ -49,15 +43,16 @@ def _layout_of(taps, channels):
         channels = 1 if channels is None else channels
         if isinstance(channels, tuple):
             raise ValueError(f"channels = {channels}: one number for taps [m], which filter each channel by itself")
-        layout = _Layout(channels, channels, channels, shape[0])
+        layout = _layout(channels, channels, channels, shape[0])
     elif len(shape) == 2:
-        layout = _Layout(shape[0], shape[0], shape[0], shape[1])
+        layout = _layout(shape[0], shape[0], shape[0], shape[1])
     elif len(shape) == 3:
-        layout = _Layout(shape[1], shape[0], 1, shape[2])
+        layout = _layout(shape[1], shape[0], 1, shape[2])
     else:
         raise ValueError(f"taps has shape {tuple(shape)}: [m], [channels, m] or [outputs, inputs, m]")
-    if channels is not None and channels not in (layout.in_channels, (layout.in_channels, layout.out_channels)):
-        raise ValueError(f"channels = {channels}, but the taps are of {layout.in_channels}: their shape is "
+    inputs = layout["in_channels"]
+    if channels is not None and channels not in (inputs, (inputs, layout["out_channels"])):
+        raise ValueError(f"channels = {channels}, but the taps are of {inputs}: their shape is "
                          f"{tuple(shape)}, the last axis is time")
     return layout
 
@@ -117,8 +112,7 @@ def problem(taps, channels, dtype, **fields):
         taps = taps if _arrays.is_tensor(taps) else _array(taps)
         layout = _layout_of(taps, channels)
     signal, taps_type = _types(taps, dtype)
-    return Problem(kernel=layout.kernel, signal=signal, taps=taps_type, in_channels=layout.in_channels,
-                   out_channels=layout.out_channels, groups=layout.groups, **fields)
+    return Problem(signal=signal, taps=taps_type, **layout, **fields)
 
 
 def make_filter(plan, taps):
