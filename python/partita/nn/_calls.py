@@ -23,6 +23,7 @@ from partita._problem import Problem
 
 from . import _cache, _geometry
 
+_DIRECTIONS = {"step": ("forward", "backward_data", "backward_weight")}  # of the layers of _steps.py
 _RUN = {"forward": lib.partita_forward, "backward_data": lib.partita_backward_data}
 _TWO_BYTES = (torch.float16, torch.bfloat16)
 # Engines that read and write such samples.
@@ -97,7 +98,7 @@ class Layer:
         self.y_shape = tuple(_geometry.output_shape(x_shape, w_shape, stride, pad, dilation))
         self.x_shape, self.w_shape, self.dtype = x_shape, w_shape, dtype
         self.memory_format = memory_format  # of x and y
-        self.direction, self.plan, self.waiting = direction, None, ([], [])
+        self.directions, self.plan, self.waiting = _DIRECTIONS.get(direction, (direction,)), None, ([], [])
         self.function = _RUN.get(direction)
         self._strides = {shape: torch.empty(shape, device="meta", memory_format=memory_format).stride()
                          for shape in (self.x_shape, self.y_shape)}
@@ -110,16 +111,13 @@ class Layer:
                           stride=stride, dilation=dilation,
                           pad=tuple(_geometry.padding_pairs(pad, len(stride))),
                           channels_last=memory_format != torch.contiguous_format)
-        self.plan = self.plan_directions(problem, {"directions": (direction,), "threads": threads,
-                                                   "engine": engine or None, "filter_uses": uses or None})
-        self.workspace = self.largest_workspace()
+        self.plan = self.make_plan(problem, {"directions": self.directions, "threads": threads,
+                                             "engine": engine or None, "filter_uses": uses or None})
+        self.workspace = max(map(self.plan.workspace, self.directions)) if self.plan else 0
         self._filter_bytes, self.first_taps, self.again = None, None, False
 
-    def plan_directions(self, problem, options):
+    def make_plan(self, problem, options):
         return Plan(problem, **options)
-
-    def largest_workspace(self):
-        return self.plan.workspace(self.direction)
 
     def call(self):
         """The struct of this thread's calls, with enough workspace."""
@@ -147,15 +145,12 @@ class Layer:
         return old
 
     def filter_bytes(self):
-        """Memory of a filter: what the planner says of the direction that it serves, but for the workspace."""
+        """Memory of a filter: what the planner says of the first direction that it serves, but for the workspace."""
         if self._filter_bytes is None:
-            direction = self.filter_direction()
+            direction = self.directions[0]
             needed, = (row.bytes for row in Explanation(self.plan).rows if row.chosen and row.direction == direction)
             self._filter_bytes = _cache.whole_pages(max(needed - self.plan.workspace(direction), 0))
         return self._filter_bytes
-
-    def filter_direction(self):
-        return self.direction
 
     def borrow(self, w, b):
         """A `_Spare` with a filter of these taps, which no other call uses."""
@@ -192,7 +187,7 @@ class _Kept(_cache.Held):
     def __init__(self, layer, w, b):
         self.layer, self.filter, self.seen, self.users = layer, None, None, [0]
         self.last, self.calls, self.weights, self.sample_bytes = _cache.now(), 0, (id(w), w.nbytes), _sample(w).nbytes
-        self.family, self.form = (id(w), layer.direction, b is None), layer.plan
+        self.family, self.form = (id(w), layer.directions, b is None), layer.plan
         self.lock = _fork.lock()
 
     @property
@@ -226,19 +221,12 @@ def address(t):
     return ffi.cast(_ADDRESS, t.data_ptr())
 
 
-def _is_contiguous_in(t, memory_format):
-    return t.is_contiguous() if memory_format is _CONTIGUOUS else t.is_contiguous(memory_format=memory_format)
-
-
 def _plain(t, memory_format):
     """Contiguous memory with the values themselves, not with a bit that says that they are conjugated or negated."""
-    if _is_contiguous_in(t, memory_format) and not t.is_conj() and not t.is_neg():
+    is_plain = t.is_contiguous() if memory_format is _CONTIGUOUS else t.is_contiguous(memory_format=memory_format)
+    if is_plain and not t.is_conj() and not t.is_neg():
         return t
     return t.resolve_conj().resolve_neg().contiguous(memory_format=memory_format)
-
-
-def _version(t):
-    return None if t.is_inference() else t._version
 
 
 def _sample(t):
@@ -257,7 +245,8 @@ def _see(t):
     values, memory = _sample(t), None
     if values is t and t.is_contiguous():
         memory = ffi.buffer(ffi.cast("char *", t.data_ptr()), t.nbytes)
-    return t.data_ptr(), _version(t), values.clone() if memory is None else bytes(memory), memory
+    version = None if t.is_inference() else t._version
+    return t.data_ptr(), version, values.clone() if memory is None else bytes(memory), memory
 
 
 def _is_seen(t, seen):

@@ -83,30 +83,20 @@ def refused_tensors(*tensors):
 def refused(x, w, b, stride, pad, dilation, groups, output_padding=None):
     """Why the package does not compute a convolution of x [batch, channels, size...], transposed if there is an output
     padding, or None."""
-    reason = refused_tensors(x, w, b) or _refused_channels(x, w, b, groups, output_padding is not None)
+    reason = refused_tensors(x, w, b)
     if reason:
         return reason
-    if output_padding is None:
-        return _refused_sizes(x, w, stride, pad, dilation)
-    return _refused_transposed(x, w, stride, pad, output_padding, dilation, groups)
-
-
-def _refused_channels(x, w, b, groups, transposed):
-    """Why channels do not fit each other, or None."""
     if groups < 1 or w.shape[0] == 0 or w.shape[0] % groups != 0:
         return "groups"
     inputs, outputs = w.shape[1] * groups, w.shape[0]
-    if transposed:
+    if output_padding is not None:
         inputs, outputs = outputs, inputs
     if inputs == 0 or outputs == 0 or x.shape[1] != inputs:
         return "channels"
     if b is not None and (b.dim() != 1 or b.shape[0] != outputs):
         return "bias"
-    return None
-
-
-def _refused_sizes(x, w, stride, pad, dilation):
-    """Why sizes do not make a convolution that has a result, or None."""
+    if output_padding is not None:
+        return _refused_transposed(x, w, stride, pad, output_padding, dilation, groups)
     pairs = padding_pairs(pad, len(stride))
     for size, k, s, (before, after), d in zip(x.shape[2:], w.shape[2:], stride, pairs, dilation):
         if s < 1 or d < 1 or before < 0 or after < 0:

@@ -13,7 +13,6 @@ from partita._partita import ffi, lib
 
 from . import _cache, _calls, _geometry
 
-_ALL = ("forward", "backward_data", "backward_weight")
 _TYPES = (torch.float32, torch.float64)
 
 _lock = _fork.lock()
@@ -79,28 +78,14 @@ def set_saved_memory(n_bytes):
 class _StepLayer(_calls.Layer):
     """A plan of all directions; saved_bytes is 0 if they share nothing."""
 
-    def plan_directions(self, problem, options):
+    def make_plan(self, problem, options):
         self.limit, self.saved_bytes, self.waiting_saved = _limit, 0, []
         try:
-            plan = super().plan_directions(problem, options | {"directions": _ALL, "saved_limit": self.limit})
+            plan = super().make_plan(problem, options | {"saved_limit": self.limit})
         except UnsupportedError:
             return None
         self.saved_bytes = lib.partita_saved_bytes(plan._c)
         return plan
-
-    def filter_direction(self):
-        return "forward"  # whose filters both directions read
-
-    def largest_workspace(self):
-        return max(map(self.plan.workspace, _ALL)) if self.plan else 0
-
-
-def _layer_of(found, x, w, layer):
-    """The layer of a step of this kind; None if its directions share nothing. `found` is that of forward alone."""
-    if found.step is None or found.step.limit != _limit:
-        found.step = _calls.find_layer(_StepLayer, "step", x.dtype, _geometry.memory_format(x, w), x.shape, w.shape,
-                                       layer[:-1], layer[-1], _limit)
-    return found.step if found.step.saved_bytes else None
 
 
 class Step:
@@ -155,11 +140,15 @@ class Step:
 
 
 def begin(found, x, w, b, layer):
-    """A step and its y; two times None where sharing does not pay, or not both gradients are wanted."""
+    """A step and its y; two times None where sharing does not pay, or not both gradients are wanted. `found` is the layer
+    of forward alone."""
     if not (_limit and layer[-1] == 1 and x.requires_grad and w.requires_grad and x.dtype in _TYPES):
         return None, None
-    step_layer = _layer_of(found, x, w, layer)
-    saved = _take(step_layer) if step_layer else None
+    step_layer = found.step
+    if step_layer is None or step_layer.limit != _limit:
+        step_layer = found.step = _calls.find_layer(
+            _StepLayer, "step", x.dtype, _geometry.memory_format(x, w), x.shape, w.shape, layer[:-1], layer[-1], _limit)
+    saved = _take(step_layer) if step_layer.saved_bytes else None
     if saved is None:
         return None, None
     step = Step(step_layer, saved)

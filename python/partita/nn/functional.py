@@ -26,34 +26,27 @@ _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 
 
-def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """torch.nn.functional.conv1d, computed by Partita."""
-    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+def _named(name, function):
+    """A function in the place of that of torch.nn.functional."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"torch.nn.functional.{name}, computed by Partita."
+    return function
 
 
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """torch.nn.functional.conv2d, computed by Partita."""
-    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+def _conv_of(rank):
+    def conv(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        return _conv(rank, input, weight, bias, stride, padding, dilation, groups)
+    return _named(f"conv{rank}d", conv)
 
 
-def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """torch.nn.functional.conv3d, computed by Partita."""
-    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+def _conv_transpose_of(rank):
+    def conv(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        return _conv_transpose(rank, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _named(f"conv_transpose{rank}d", conv)
 
 
-def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """torch.nn.functional.conv_transpose1d, computed by Partita."""
-    return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """torch.nn.functional.conv_transpose2d, computed by Partita."""
-    return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """torch.nn.functional.conv_transpose3d, computed by Partita."""
-    return _conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+conv1d, conv2d, conv3d = map(_conv_of, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose_of, (1, 2, 3))
 
 
 def causal_conv1d(input, weight, bias=None, stride=1, dilation=1, groups=None):
@@ -176,7 +169,9 @@ def _run_seen(seen, x, w, b, is_observed=False):
 def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise, output_padding=None):
     """The convolution, transposed if there is an output padding, or what `otherwise` returns where the package does not
     compute it."""
-    if not _shapes_fit(rank, x, w) or _differentiates_otherwise() or _export.is_exported():
+    tensors = isinstance(x, torch.Tensor) and isinstance(w, torch.Tensor)
+    if (not tensors or x.dim() not in (rank + 1, rank + 2) or w.dim() != rank + 2 or _differentiates_otherwise()
+            or _export.is_exported()):
         return otherwise()
     _export.count_flops()
     dtype, x, w, b = _autocast(x, w, b)
@@ -215,11 +210,6 @@ def transposed(x, w, b, stride, padding, output_padding, dilation, groups):
 def transposed_padding(padding, output_padding):
     """The padding of that convolution, which is smaller at the end, where output_padding adds results."""
     return [p for before, more in zip(padding, output_padding) for p in (before, before - more)]
-
-
-def _shapes_fit(rank, x, w):
-    return (isinstance(x, torch.Tensor) and isinstance(w, torch.Tensor) and x.dim() in (rank + 1, rank + 2)
-            and w.dim() == rank + 2)
 
 
 def _differentiates_otherwise():

@@ -87,36 +87,16 @@ class Conv1d(_Conv, torch.nn.Conv1d):
         return _stream.stream(self, options)
 
 
-class Conv2d(_Conv, torch.nn.Conv2d):
-    """torch.nn.Conv2d, computed by Partita."""
-
-    _function = "conv2d"
-
-
-class Conv3d(_Conv, torch.nn.Conv3d):
-    """torch.nn.Conv3d, computed by Partita."""
-
-    _function = "conv3d"
+def _layers(base, function, kinds):
+    """Layers of PyTorch's kinds, whose convolution is that of `base`."""
+    for rank, kind in kinds:
+        yield type(kind.__name__, (base, kind), {"__doc__": f"torch.nn.{kind.__name__}, computed by Partita.",
+                                                 "__module__": __name__, "_function": f"{function}{rank}d"})
 
 
-class ConvTranspose1d(_ConvTranspose, torch.nn.ConvTranspose1d):
-    """torch.nn.ConvTranspose1d, computed by Partita."""
-
-    _function = "conv_transpose1d"
-
-
-class ConvTranspose2d(_ConvTranspose, torch.nn.ConvTranspose2d):
-    """torch.nn.ConvTranspose2d, computed by Partita."""
-
-    _function = "conv_transpose2d"
-
-
-class ConvTranspose3d(_ConvTranspose, torch.nn.ConvTranspose3d):
-    """torch.nn.ConvTranspose3d, computed by Partita."""
-
-    _function = "conv_transpose3d"
-
-
+Conv2d, Conv3d = _layers(_Conv, "conv", ((2, torch.nn.Conv2d), (3, torch.nn.Conv3d)))
+ConvTranspose1d, ConvTranspose2d, ConvTranspose3d = _layers(_ConvTranspose, "conv_transpose", enumerate(
+    (torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d, torch.nn.ConvTranspose3d), 1))
 _OURS = {getattr(torch.nn, layer.__name__): layer
          for layer in (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)}
 _TORCHS = {ours: torchs for torchs, ours in _OURS.items()}

@@ -64,8 +64,8 @@ class dispatch_mode(TorchDispatchMode):
             if func.name() in _OURS:
                 self._native[_name(func)] += 1
             return func(*args, **kwargs)
-        arguments = _arguments(func, args, kwargs)
-        reason = _refused(**{name: arguments[name] for name in _OF_ALL}, bias=arguments.get("bias"))
+        arguments = dict(zip((a.name for a in func._schema.arguments), args)) | kwargs
+        reason = _refused(**arguments)
         if reason:
             result = func(*args, **kwargs)
             self._fallback[_name(func), reason] += 1  # not if it raised an error
@@ -75,21 +75,12 @@ class dispatch_mode(TorchDispatchMode):
         return result
 
 
-_OF_ALL = ("input", "weight", "stride", "padding", "dilation", "transposed", "output_padding", "groups")
-
-
 def _name(func):
     return func.name().replace("::", ".")
 
 
-def _arguments(func, args, kwargs):
-    """All arguments by name."""
-    names = [a.name for a in func._schema.arguments]
-    return dict(zip(names, args)) | kwargs
-
-
-def _refused(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """Why Partita does not compute this layer, or None."""
+def _refused(input, weight, stride, padding, dilation, transposed, output_padding, groups, bias=None, **others):
+    """Why Partita does not compute this layer, or None. `others`: what only the backward of a convolution has."""
     if input.is_complex():  # PyTorch divides complex layers into real ones before
         return f"type {input.dtype}"
     rank = input.dim() - 2
