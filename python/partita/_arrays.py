@@ -52,11 +52,6 @@ def type_name(dtype):
     return name
 
 
-def real_of(name):
-    """The real type of a complex one."""
-    return name.removeprefix("c")
-
-
 def itemsize(name):
     """Bytes of a sample."""
     return lib.partita_type_size(TYPES[name][0])

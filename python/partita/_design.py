@@ -122,9 +122,7 @@ class Design:
             "method": choice("method", self.method, _METHODS),
             "rate": _number("rate", self.rate),
             "cutoff": _numbers("cutoff", self.cutoff),
-            "width": optional(_number, "width", self.width) or 0,
-            "attenuation": optional(_number, "attenuation", self.attenuation) or 0,
-            "ripple": optional(_number, "ripple", self.ripple) or 0,
+            **{name: optional(_number, name, getattr(self, name)) or 0 for name in ("width", "attenuation", "ripple")},
             "taps": optional(positive, "taps", self.taps) or 0,
             "table": keep,
             "table_count": len(points),
@@ -208,5 +206,4 @@ def design(kind, cutoff=None, *, rate=1.0, width=None, attenuation=None, ripple=
     >>> len(h) % 2, round(float(h.sum()), 3)
     (1, 1.0)
     """
-    return Design(kind=kind, cutoff=cutoff, rate=rate, width=width, attenuation=attenuation, ripple=ripple, taps=taps,
-                  method=method, minimum_phase=minimum_phase, table=table).make()
+    return Design(**locals()).make()

@@ -106,22 +106,11 @@ def why_not(index):
 
 
 class Array:
-    """
-    An array in the memory of a CUDA device.
+    """An array of another library, `array`, in the memory of a CUDA device.
 
-    Attributes
-    ----------
-    array : array
-        That of the other library.
-    library : _Torch, _CuPy or _Standard
-        What calls need of it.
-    queue : int or None
-        The library's current queue; None: not known.
-    shape : tuple of int
-    type : str or None
-        The library's name of the sample type; None: it has none.
-    pointer : cdata
-        The address of the first sample.
+    `library` is what calls need of its library (_Torch, _CuPy or _Standard), `queue` that library's current queue, None if
+    it is not known. `type` is this library's name of the sample type, None if it has none, `pointer` the address of the
+    first sample.
     """
 
     __slots__ = ("array", "library", "queue", "shape", "type", "pointer", "_capsule")

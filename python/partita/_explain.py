@@ -6,6 +6,7 @@ import typing
 import numpy as np
 
 from partita import _arrays
+from partita._options import DIRECTIONS
 from partita._plan import Plan
 from partita._problem import Problem
 
@@ -13,7 +14,6 @@ _ROW = re.compile(r"^  ([a-z]+/\S+) +(?:no: (.*)|.*? ([-+.\w]+) (ns/frame|us|ms)
                   r"(?: +latency (\d+))?( +<- chosen)?)$")
 _SECONDS = {"ns/frame": 1e-9, "us": 1e-6, "ms": 1e-3}
 _BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
-_DIRECTIONS = ("forward", "backward data", "backward weight")
 
 
 class Engine(typing.NamedTuple):
@@ -49,7 +49,7 @@ class Explanation(str):
 
 def _rows(text, direction):
     for line in text.splitlines():
-        if line in _DIRECTIONS:
+        if line.replace(" ", "_") in DIRECTIONS:
             direction = line.replace(" ", "_")
         found = _ROW.match(line)
         if not found:

@@ -15,9 +15,7 @@ def lock():
     return made
 
 
-def watch(used):
-    """In a child `used._after_fork()` is called, before its locks are freed."""
-    _objects.add(used)
+watch = _objects.add  # in a child `_after_fork()` of these objects is called, before locks are freed
 
 
 def _begin_child():

@@ -130,20 +130,18 @@ def options_to_c(*, device="cpu", engine=None, effort="estimate", threads=None, 
                  error_reach=None, workspace_limit=None, wisdom=None, sample_rate=None, filter_uses=None, parts=None,
                  saved_limit=None):
     """A struct partita_options, and what it points to; `check` then raises exceptions with the library's messages."""
+    numbers = {"threads": threads, "workspace_limit": workspace_limit, "error_reach": error_reach,
+               "saved_limit": saved_limit, "filter_uses": filter_uses}
     keep = [ffi.new("char []", device.encode()), ffi.NULL if engine is None else ffi.new("char []", engine.encode())]
     options = ffi.new("struct partita_options *", {
         "device": keep[0],
         "engine": keep[1],
         "effort": choice("effort", effort, _EFFORTS),
-        "threads": 0 if threads is None else positive("threads", threads),
         "directions": _directions_to_c(directions),
         "error_budget": 0 if error_budget is None else float(error_budget),
-        "workspace_limit": 0 if workspace_limit is None else positive("workspace_limit", workspace_limit),
         "wisdom": ffi.NULL if wisdom is None else wisdom._owner.c,
         "sample_rate": 0 if sample_rate is None else float(sample_rate),
-        "error_reach": optional(positive, "error_reach", error_reach) or 0,
-        "saved_limit": 0 if saved_limit is None else positive("saved_limit", saved_limit),
-        "filter_uses": 0 if filter_uses is None else positive("filter_uses", filter_uses),
+        **{name: optional(positive, name, value) or 0 for name, value in numbers.items()},
         "log": log(),
     })
     if parts is not None:

@@ -16,6 +16,7 @@ from partita._problem import natural, positive
 
 # What each call of `process` uses, without a look-up in a module.
 _from_buffer, _process, _process_queued = ffi.from_buffer, lib.py_stream_process, lib.py_stream_process_queued
+_TWO_THREADS = "another thread is in a call of this stream; one at a time may be"
 
 
 class Stats(typing.NamedTuple):
@@ -49,10 +50,6 @@ def _fault(state, expected):
     if state[8:16] != expected[8:16]:
         return "it is of a stream with another number of taps or channels, other types, options, engine or processor"
     return "it is damaged: its checksum is wrong"
-
-
-def _two_threads():
-    return RuntimeError("another thread is in a call of this stream; one at a time may be")
 
 
 class Stream:
@@ -190,7 +187,7 @@ class Stream:
     def _alone(self):
         """Excludes other calls, and waits for work that is queued on a device."""
         if not self._busy.acquire(False):
-            raise _two_threads()
+            raise RuntimeError(_TWO_THREADS)
         try:
             if self._library is not None:
                 self._library.wait()
@@ -291,7 +288,7 @@ class Stream:
             If another thread is in a call of this stream.
         """
         if not self._busy.acquire(False):
-            raise _two_threads()
+            raise RuntimeError(_TWO_THREADS)
         try:
             given = x
             if type(x) is np.ndarray and x.dtype is self._dtype and x.flags.carray:

@@ -69,8 +69,7 @@ def _types(taps, dtype):
         found = np.dtype(np.float64)
     own = _arrays.type_name(found)
     signal = own if dtype is None else _arrays.type_name(dtype)
-    real = _arrays.real_of(signal)
-    return signal, real if not own.startswith("c") else signal
+    return signal, signal if own.startswith("c") else signal.removeprefix("c")
 
 
 def _array(taps):

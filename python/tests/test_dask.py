@@ -307,7 +307,7 @@ def test_memory_of_a_task():
     """What the formula of docs/many-machines.md says, and one block of results, which is computed before it is stored."""
     x, taps = 2**20, 2**16
     f4 = np.dtype("f4")
-    product = layout.Product("convolve", f4, (layout.convolved_axis(2 * x, taps, (0, 2 * x, 1), (taps, 2**18)),), f4,
+    product = layout.Product("convolve", f4, (layout.Axis(True, 2 * x, taps, 0, 2 * x, 1, taps, 2**18),), f4,
                              made_by.own())
     pieces, h = (np.ones(taps - 1, np.float32), np.ones(x, np.float32)), np.ones(taps, np.float32)
     tracemalloc.start()

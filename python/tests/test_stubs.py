@@ -23,7 +23,6 @@ partita._ndimage.slabs._planned
 partita._signal.native.planned
 partita._signal.fallback.originals
 partita._signal.rebound.rebound
-partita._signal.spectra._named_window
 partita.nn._calls.planned
 partita.nn._measure._path
 partita.nn._ops.RecordedConv

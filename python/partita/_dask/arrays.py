@@ -52,18 +52,9 @@ def _sizes(name, value, listed):
     return dict(zip(listed, (positive(name, v) for v in values)))
 
 
-def _convolved(x, h, listed, stride, window):
-    """The axes that are more than a product of each item with a single one."""
-    return [a for a in listed if window is not None or stride[a] > 1 or (x.shape[a] > 1 and h.shape[a] > 1)]
-
-
-def _strided(window, stride):
-    first, count = window
-    return first, -(-count // stride), stride
-
-
 def _layout(x, h, windows, parts):
-    """The axes of a product. `windows`: the results along those that are convolved; `parts`: None or imposed sizes."""
+    """The axes of a product. `windows`: the results along those that are convolved (first index, number, distance);
+    `parts`: None or imposed sizes."""
     rank = len(windows)
     if rank > general.MAX_AXES:
         raise UnsupportedError(f"{rank} axes to convolve: at most {general.MAX_AXES}; name them by axes=")
@@ -78,20 +69,10 @@ def _layout(x, h, windows, parts):
         if a not in windows:
             made.append(layout.broadcast_axis(n, m))
         else:
-            sizes = layout.default_parts(rank, m) if parts is None else (taps[a], results[a])
-            made.append(layout.convolved_axis(n, m, windows[a], sizes))
+            first, count, distance = windows[a]
+            part, block = layout.default_parts(rank, m) if parts is None else (taps[a], results[a])
+            made.append(layout.Axis(True, n, m, first, count, distance, min(part, m), min(block, count)))
     return tuple(made)
-
-
-def _in_parts(h, product, x):
-    """The taps with a chunk for each part."""
-    chunks = {}
-    for a, axis in enumerate(product.axes):
-        if axis.convolved:
-            chunks[a] = axis.part
-        elif axis.m > 1:
-            chunks[a] = layout.result_chunks(axis, x.chunks[a])
-    return h.rechunk(chunks)
 
 
 def _product(op, x, h, windows, parts, dtype):
@@ -101,13 +82,9 @@ def _product(op, x, h, windows, parts, dtype):
     if not windows:
         x = graph.checked(x)
         return x * (h.conj() if op == "correlate" else h), product, h
-    h = _in_parts(h, product, x)
+    h = h.rechunk({a: axis.part if axis.convolved else layout.result_chunks(axis, x.chunks[a])
+                   for a, axis in enumerate(product.axes) if axis.convolved or axis.m > 1})
     return graph.array(tasks.multiply, product, x, h), product, h
-
-
-def _exchange(x, h, windows):
-    """The longer one of two arrays that are convolved is the signal, which is read in windows."""
-    return (h, x) if math.prod(x.shape[a] for a in windows) < math.prod(h.shape[a] for a in windows) else (x, h)
 
 
 def _convolve(x, h, mode, listed, stride, parts, dtype):
@@ -118,13 +95,17 @@ def _convolve(x, h, mode, listed, stride, parts, dtype):
     if window is not None and len(listed) != 1:
         raise ValueError(f"a slice of the result needs one axis, not {len(listed)}: name it by axes")
     stride = _sizes("stride", stride, listed)
-    convolved = _convolved(x, h, listed, stride, window)
+    shared = _axes.shared(x, h, listed)
+    convolved = [a for a in listed if window is not None or stride[a] > 1 or a in shared]
     if window is None and _axes.swapped_if_valid(mode, x.shape, h.shape, convolved):
         x, h = h, x
-    windows = {a: _strided((window[0], window[1] - window[0]) if window is not None
-                           else _axes.full_window(mode, x.shape[a], h.shape[a]), stride[a]) for a in convolved}
+    windows = {}
+    for a in convolved:
+        first, count = _axes.full_window(mode, x.shape[a], h.shape[a]) if window is None else (window[0], window[1] - window[0])
+        windows[a] = first, -(-count // stride[a]), stride[a]
     h = _axes.narrow(mode, x, h, [a for a in listed if a not in windows])
-    x, h = _exchange(x, h, windows)
+    if math.prod(x.shape[a] for a in windows) < math.prod(h.shape[a] for a in windows):
+        x, h = h, x  # the longer one is the signal, which is read in windows
     return _product("convolve", x, h, windows, parts, dtype)[0]
 
 
@@ -261,7 +242,7 @@ def correlate(in1, in2, mode="full", *, axes=None, lags=None, normalise=False, p
 
 def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
     """A correlation of arrays that are checked. An axis of one item is one of the template's or signal's length."""
-    convolved = listed if lags is not None or normalise else _convolved(x, h, listed, dict.fromkeys(listed, 1), None)
+    convolved = listed if lags is not None or normalise else _axes.shared(x, h, listed)
     h = graph.checked(h)[tuple(slice(None, None, -1 if a in listed and a not in convolved else None) for a in range(h.ndim))]
     windows = {a: (lags[0] + h.shape[a] - 1, lags[1] - lags[0], 1) if lags is not None
                else (*_axes.full_window(mode, x.shape[a], h.shape[a]), 1) for a in convolved}

@@ -86,23 +86,16 @@ class _Builder:
     def _chunk(self, index, where):
         """The tasks of one chunk of results: a product for each part of the taps, and their sum."""
         key = (self._name, *index)
-        if self._parts == (1,) * len(index):
-            self._multiply(key, index, where, self._parts_of(0))
+        parts = list(itertools.product(*map(range, self._parts)))
+        if len(parts) == 1:
+            self._multiply(key, index, where, parts[0])
             return
         terms = []
-        for number in range(math.prod(self._parts)):
+        for number, part in enumerate(parts):
             term = (f"{self._name}-part", number, *index)
-            if self._multiply(term, index, where, self._parts_of(number)):
+            if self._multiply(term, index, where, part):
                 terms.append((number, TaskRef(term)))
         self._add(key, where, terms)
-
-    def _parts_of(self, number):
-        """The part along each axis of one of all parts."""
-        parts = []
-        for n in reversed(self._parts):
-            number, part = divmod(number, n)
-            parts.append(part)
-        return tuple(reversed(parts))
 
     def _multiply(self, key, index, where, part):
         """The task of some results and one part of the taps; none if these results read nothing of the signal."""

@@ -85,12 +85,6 @@ class Product:
         return [axis.reads(self.op, k, *r) for axis, k, r in zip(self.axes, part, where)]
 
 
-def convolved_axis(n, m, window, parts):
-    """An axis with the results `window`: first index, number, distance. `parts`: sizes of a part and of a block."""
-    first, count, stride = window
-    return Axis(True, n, m, first, count, stride, min(parts[0], m), min(parts[1], count))
-
-
 def broadcast_axis(n, m):
     """An axis along which nothing is summed."""
     return Axis(False, n, m, 0, max(n, m), 1, m, FILTERS if n == 1 else 1)

@@ -94,11 +94,6 @@ def narrow(mode, x, h, axes):
     return h[tuple(index)]
 
 
-def product_shape(x, h, spans):
-    """The shape of a result: the windows of convolved axes, the larger size of the others."""
-    return tuple(spans[a][1] if a in spans else max(n, m) for a, (n, m) in enumerate(zip(x.shape, h.shape)))
-
-
 def deliver(result, out):
     """The result; if the caller gave an array for it, that array, filled."""
     if out is None or result is out:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Types of samples: what the library computes in, what SciPy returns, and integers, whose sums are exact."""
+import math
+
 import numpy as np
 
 from partita._signal import general, native, sums
@@ -63,14 +65,6 @@ def direct_engine(options):
     return options._replace(engine=f"{device.split(':')[0]}/direct")
 
 
-def _bound(x, h, spans):
-    """The largest absolute value that a sum of products may have."""
-    terms = 1
-    for a in spans:
-        terms *= min(x.shape[a], h.shape[a])
-    return magnitude(x) * magnitude(h) * terms
-
-
 def integers(x, h, spans, op, options):
     """An exact result for integers and booleans, None if it may not fit into the integers of f64.
 
@@ -82,7 +76,7 @@ def integers(x, h, spans, op, options):
         return x * h
     if dtype.kind == "b":
         x, h = x.view(np.uint8), h.view(np.uint8)
-    if _bound(x, h, spans) >= _EXACT:
+    if magnitude(x) * magnitude(h) * math.prod(min(x.shape[a], h.shape[a]) for a in spans) >= _EXACT:
         return None
     x, h = x.astype(np.float64), h.astype(np.float64)
     if general.is_one_shot(x, h, spans, options):

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from partita._partita import lib
-from partita._signal import axes, native, sums
+from partita._signal import native, sums
 
 MAX_AXES = lib.PARTITA_MAX_RANK
 PRODUCTS = {"convolve": lib.partita_convolve, "correlate": lib.partita_correlate}
@@ -266,6 +266,7 @@ def engine_of(x, h, spans, options=native.DEFAULTS):
 
 def suits(out, x, h, spans, dtype):
     """Whether a result can be computed in the caller's array."""
+    shape = tuple(spans[a][1] if a in spans else max(n, m) for a, (n, m) in enumerate(zip(x.shape, h.shape)))
     return (isinstance(out, np.ndarray) and out.dtype == dtype and out.dtype.isnative and out.flags.c_contiguous
-            and out.flags.aligned and out.flags.writeable and out.shape == axes.product_shape(x, h, spans)
+            and out.flags.aligned and out.flags.writeable and out.shape == shape
             and not np.may_share_memory(out, x) and not np.may_share_memory(out, h))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Analytic signals and short-time spectra, by scipy.fft: transforms of real samples, in pieces that caches hold."""
-import functools
 import math
 import warnings
 
@@ -16,11 +15,6 @@ _TYPES, _SCALINGS = "bhilqBHILQfdFD", ("spectrum", "psd")  # NumPy's codes of ty
 _PADDINGS = {None: {}, "zeros": {}, "constant": {"mode": "edge"}, "even": {"mode": "reflect"},
              "odd": {"mode": "reflect", "reflect_type": "odd"}}  # of numpy.pad
 _OTHERS = "other arguments"  # which SciPy refuses, warns of, or computes
-
-
-def _is_rough(n):
-    """Whether n has a prime factor above _ROUGH: then it divides no power of the product of all numbers up to that."""
-    return pow(math.factorial(_ROUGH), n.bit_length(), n) != 0
 
 
 def _hilbert_taps(n):
@@ -44,7 +38,8 @@ def _hilbert_transform(x):
     import scipy.fft as fft
 
     n = x.shape[-1]
-    if n > 1 and x.dtype.char in "fd" and _is_rough(n):
+    # A number with a prime factor above _ROUGH divides no power of the product of all numbers up to that.
+    if n > 1 and x.dtype.char in "fd" and pow(math.factorial(_ROUGH), n.bit_length(), n) != 0:
         taps = _hilbert_taps(n).astype(x.dtype)
         return general.convolve(x, taps.reshape((1,) * (x.ndim - 1) + taps.shape), {x.ndim - 1: (n - 1, n, 1)})
     spectrum = fft.rfft(x)
@@ -87,17 +82,17 @@ def hilbert(x, N=None, axis=-1):
     return np.ascontiguousarray(np.moveaxis(y, -1, axis))
 
 
-@functools.cache
-def _named_window():
+@remembered
+def _named_window(window, n):
     import scipy.signal
 
-    return remembered(scipy.signal.get_window)
+    return scipy.signal.get_window(window, n)
 
 
 def _window(window, n):
     """The window of n samples as an array; None if SciPy shall answer."""
     if isinstance(window, (str, tuple)):
-        return _named_window()(window, n)
+        return _named_window(window, n)
     window = np.asarray(window)
     return window if window.shape == (n,) and window.dtype.kind in "biuf" else None
 

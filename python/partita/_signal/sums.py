@@ -13,15 +13,6 @@ def few(x, h, spans):
     return math.prod(min(x.shape[a], h.shape[a]) for a in spans) <= TERMS
 
 
-def _window(y, axis, first, count, stride):
-    """Results of one axis; zero outside the full convolution."""
-    at = first + stride * np.arange(count)
-    outside = (at < 0) | (at >= y.shape[axis])
-    y = y.take(at.clip(0, y.shape[axis] - 1), axis)
-    y[(slice(None),) * axis + (outside,)] = 0
-    return y
-
-
 def convolve(x, h, spans, op, dtype):
     """The windows `spans` of a full convolution or correlation, in the type `dtype` (general.convolve)."""
     x, h = x.astype(dtype, copy=False), h.astype(dtype, copy=False)
@@ -35,6 +26,9 @@ def convolve(x, h, spans, op, dtype):
         term = tuple(slice(None) if s is None else slice(s, s + 1) for s in shift)
         where = tuple(slice(None) if s is None else slice(s, s + x.shape[a]) for a, s in enumerate(shift))
         y[where] += x * h[term]
-    for axis, window in spans.items():
-        y = _window(y, axis, *window)
+    for axis, (first, count, stride) in spans.items():  # zeros outside the full convolution
+        at = first + stride * np.arange(count)
+        outside = (at < 0) | (at >= y.shape[axis])
+        y = y.take(at.clip(0, y.shape[axis] - 1), axis)
+        y[(slice(None),) * axis + (outside,)] = 0
     return y

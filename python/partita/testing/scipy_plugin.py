@@ -76,6 +76,7 @@ class Counter:
                 self._counts[name, reasons[0] if reasons else None] += 1
 
     def counts(self):
+        """{"native": {name: n}, "fallback": {(name, reason): n}, "recursive": {name: n}} of the calls so far."""
         with self._lock:
             listed = sorted(self._counts.items(), key=str)
         return {"native": {name: n for (name, reason), n in listed if reason is None},
@@ -90,11 +91,7 @@ class Counter:
 
 
 counter = Counter()
-
-
-def counts():
-    """{"native": {name: n}, "fallback": {(name, reason): n}, "recursive": {name: n}} of the calls so far."""
-    return counter.counts()
+counts = counter.counts
 
 
 def routed(name, original, function):
@@ -177,13 +174,6 @@ def _route_scipy(patches):
         patches.setattr(scipy_copy, name, limit)
 
 
-def _watch_workers(patches):
-    for module, names in _WORKERS.items():
-        module = importlib.import_module(module)
-        for name in names:
-            patches.setattr(module, name, watched(f"{module.__name__}.{name}", getattr(module, name)))
-
-
 _patches = pytest.MonkeyPatch()
 
 
@@ -203,7 +193,10 @@ def pytest_configure():
     fallback.originals()  # SciPy's functions, before they are replaced
     fallback.observers.append(_scipy_answers)
     _route_scipy(_patches)
-    _watch_workers(_patches)
+    for module, names in _WORKERS.items():
+        module = importlib.import_module(module)
+        for name in names:
+            _patches.setattr(module, name, watched(f"{module.__name__}.{name}", getattr(module, name)))
 
 
 def pytest_unconfigure():
