@@ -2,10 +2,19 @@
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from partita._design import Achieved as Achieved
+from partita._errors import DeviceError as DeviceError
+from partita._errors import StateError as StateError
+from partita._errors import UnsupportedError as UnsupportedError
+from partita._explain import Engine as Engine
+from partita._options import Device as Device
+from partita._plan import Load as Load
+from partita._stream import Stats as Stats
 
 from . import dask as dask
 from . import ndimage as ndimage
@@ -42,39 +51,6 @@ _Axes: TypeAlias = int | Sequence[int]
 _Direction: TypeAlias = Literal["forward", "backward_data", "backward_weight"]
 _Lags: TypeAlias = tuple[int, int] | range
 _Paths: TypeAlias = Sequence[tuple[int, int, int, ArrayLike]]
-
-class UnsupportedError(NotImplementedError): ...
-class DeviceError(RuntimeError): ...
-class StateError(RuntimeError): ...
-
-class Device(NamedTuple):
-    name: str
-    description: str
-
-class Load(NamedTuple):
-    frames: int
-    mean: float
-    worst: float
-    swap_delay: int
-
-class Stats(NamedTuple):
-    calls: int
-    missed: int
-    mean: float
-    p50: float
-    p99: float
-    p999: float
-    max: float
-
-class Engine(NamedTuple):
-    name: str
-    direction: str
-    chosen: bool
-    seconds: float | None
-    bytes: int | None
-    error: float | None
-    latency: int | None
-    reason: str | None
 
 class Explanation(str):
     engine: str
@@ -360,12 +336,6 @@ class Stream:
     def __exit__(self, *exception: object) -> None: ...
     def __getstate__(self) -> dict[str, Any]: ...
     def __setstate__(self, state: dict[str, Any]) -> None: ...
-
-class Achieved(NamedTuple):
-    ripple: float
-    attenuation: float
-    delay: float
-    width: float
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Design:

@@ -2,6 +2,7 @@
 """Layers of partita.nn in networks: replaced, trained, saved, in workers, as streams."""
 import copy
 import io
+import pickle
 
 import pytest
 
@@ -211,8 +212,8 @@ def test_stream_of_a_causal_layer(case):
     else:
         require_close(of_layer, y[:, past:].double(), 2)
     frames = layer.stream(block=64, frames_first=True)
-    copied = frames.clone()
-    for s in (frames, copied):
+    copied, loaded = frames.clone(), pickle.loads(pickle.dumps(frames))
+    for s in (frames, copied, loaded):
         rows = np.concatenate([s.process(x[:, a:b].numpy().T.copy()) for a, b in zip(cuts, cuts[1:])])
         assert np.array_equal(rows, y.numpy().T)
 

@@ -239,6 +239,17 @@ def test_filters_are_pickled_by_what_they_were_made_from():
         pickle.dumps(dense)
 
 
+@pytest.mark.parametrize("kind", (list, np.float64, np.float32, np.int16))
+def test_filters_keep_their_taps_in_the_type_of_the_plan(kind):
+    plan = partita.Plan(partita.Problem(kernel=9, size=30, pad=8))
+    taps = np.arange(9.0).tolist() if kind is list else np.arange(9, dtype=kind)
+    for made in (plan.filter(taps), plan.filter(paths=[(0, 0, 0, taps)])):
+        function, _ = made.recipe
+        kept = function.args[0] if function.args[0] is not None else function.keywords["paths"][0][3]
+        assert kept.dtype == np.float32 and not np.shares_memory(kept, taps)
+        np.testing.assert_array_equal(kept, taps)
+
+
 def test_plans_are_pickled_by_what_they_were_made_with():
     plan, x, w = make_layer(engine="cpu/direct", threads=1)
     copy = pickle.loads(pickle.dumps(plan))

@@ -6,6 +6,7 @@ import signal_oracle as oracle
 
 from partita import signal
 from partita._signal import fallback
+from partita._signal.copies import copies
 
 scipy_signal = pytest.importorskip("scipy.signal")
 DTYPES = ("float32", "float64", "complex64", "complex128", "int16")
@@ -97,6 +98,12 @@ def test_designs_are_kept_and_not_changed():
         for _ in range(3):
             got, theirs = (module.resample_poly(x, 3, 2, **keywords) for module in (signal, scipy_signal))
             np.testing.assert_allclose(got, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize("module, names", [("scipy.ndimage._filters", ("spam", "_nd_image")), ("scipy.spam", ("_nd_image",))])
+def test_a_version_of_scipy_without_a_name(module, names):
+    with pytest.raises(ImportError, match=rf"partita.spam needs another version of SciPy: {module} .* {', '.join(names)}"):
+        copies("partita.spam", module, **dict.fromkeys(names, lambda theirs: theirs))
 
 
 def test_other_names_are_scipys():

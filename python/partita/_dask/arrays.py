@@ -38,12 +38,6 @@ def _operands(in1, in2, axes):
     return x, h, listed
 
 
-def _check_all_axes(mode, x, h, axes):
-    """Without `axes`, mode "valid" also compares axes of one item, as SciPy does."""
-    if axes is None:
-        _axes.swapped_if_valid(mode, x.shape, h.shape, range(x.ndim))
-
-
 def _sizes(name, value, listed):
     """One positive integer for each of the axes; a single one is that of every axis."""
     values = value if isinstance(value, (tuple, list)) else (value,) * len(listed)
@@ -84,7 +78,7 @@ def _product(op, x, h, windows, parts, dtype):
         return x * (h.conj() if op == "correlate" else h), product, h
     h = h.rechunk({a: axis.part if axis.convolved else layout.result_chunks(axis, x.chunks[a])
                    for a, axis in enumerate(product.axes) if axis.convolved or axis.m > 1})
-    return graph.array(tasks.multiply, product, x, h), product, h
+    return graph.Builder(tasks.multiply, product, x, h).array(), product, h
 
 
 def _convolve(x, h, mode, listed, stride, parts, dtype):
@@ -160,7 +154,8 @@ def convolve(in1, in2, mode="full", *, axes=None, stride=1, parts=None):
     (99999,)
     """
     x, h, listed = _operands(in1, in2, axes)
-    _check_all_axes(mode, x, h, axes)
+    if axes is None:  # mode "valid" also compares axes of one item, as SciPy does
+        _axes.swapped_if_valid(mode, x.shape, h.shape, range(x.ndim))
     return _convolve(x, h, mode, listed, stride, parts, np.result_type(x.dtype, h.dtype))
 
 
@@ -232,8 +227,8 @@ def correlate(in1, in2, mode="full", *, axes=None, lags=None, normalise=False, p
     window = None if lags is None else limits(lags, "lags")
     if (window is not None or normalise) and len(listed) != 1:
         raise ValueError(f"lags= and normalise= need one axis, not {len(listed)}: name it by axes")
-    if window is None and not normalise:
-        _check_all_axes(mode, x, h, axes)
+    if window is None and not normalise and axes is None:  # as in `convolve`
+        _axes.swapped_if_valid(mode, x.shape, h.shape, range(x.ndim))
     dtype = np.result_type(x.dtype, h.dtype)
     if normalise:
         dtype = np.result_type(dtype, np.float32 if dtypes.precision_of(dtype) == 4 else np.float64)
@@ -260,9 +255,10 @@ def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
 def _normalised(y, product, x, h, axis, dtype, zero_mean):
     """A correlation of one axis, divided by the norms of both operands, of which `h` is without its mean if `zero_mean`."""
     axes = tuple(a if a.convolved else layout.broadcast_axis(a.n, 1 if a.n == 1 else a.m) for a in product.axes)
-    under = graph.array(tasks.energies, dataclasses.replace(product, dtype=np.dtype(np.float64), axes=axes), x, None)
+    wide = dataclasses.replace(product, dtype=np.dtype(np.float64), axes=axes)
+    under = graph.Builder(tasks.energies, wide, x, None).array()
     if zero_mean:
-        total = graph.array(tasks.sums_under, dataclasses.replace(product, axes=axes), x, None)
+        total = graph.Builder(tasks.sums_under, dataclasses.replace(product, axes=axes), x, None).array()
         under = da.map_blocks(tasks.variation, under, total, h.shape[axis], dtype=np.float64)
     ones = tuple((1,) * len(c) if a == axis else c for a, c in enumerate(h.chunks))
     template = h.map_blocks(tasks.energy, axis, dtype=np.float64, chunks=ones)

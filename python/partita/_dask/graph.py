@@ -64,8 +64,9 @@ class Windows:
         return TaskRef(key)
 
 
-class _Builder:
-    """The tasks of one product. `h`: the taps, each part a chunk; None if `compute` reads the signal alone."""
+class Builder:
+    """The tasks of one product. `compute` is the function of tasks.py for each part of the taps; `h`: the taps, each part
+    a chunk, None if `compute` reads the signal alone."""
 
     def __init__(self, compute, product, x, h):
         self._compute, self._product, self._x, self._h = compute, product, x, h
@@ -76,6 +77,7 @@ class _Builder:
         self._parts = tuple(axis.parts for axis in product.axes)
 
     def array(self):
+        """The results as an array of dask."""
         bounds = [list(itertools.pairwise([0, *itertools.accumulate(sizes)])) for sizes in self._chunks]
         for index in itertools.product(*(range(len(sizes)) for sizes in self._chunks)):
             self._chunk(index, tuple(b[i] for b, i in zip(bounds, index)))
@@ -125,8 +127,3 @@ class _Builder:
                 self._graph[partial] = Task(partial, tasks.total, shape, self._product.dtype, *group)
                 terms.append((number, TaskRef(partial)))
         self._graph[key] = Task(key, tasks.total, shape, self._product.dtype, *(term for _, term in terms))
-
-
-def array(compute, product, x, h):
-    """The results of a product as an array of dask: `compute` is the function of tasks.py for each part of the taps."""
-    return _Builder(compute, product, x, h).array()

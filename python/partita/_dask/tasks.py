@@ -74,6 +74,7 @@ def multiply(product, part, where, source, h, *pieces):
         if result is None:
             raise UnsupportedError("sums of integers may exceed 2^53: convert the arrays to float64 first")
         y[target] = result
+        del result  # before the memory of the next one is taken
     return y
 
 

@@ -27,6 +27,13 @@ class LayerStream(partita.Stream):
 
     __copy__ = clone
 
+    def __getstate__(self):
+        return super().__getstate__() | {"bias": self._bias}
+
+    def __setstate__(self, state):
+        self._bias = state["bias"]
+        super().__setstate__(state)
+
     def _biased(self, y):
         bias = self._bias.to(y.device) if isinstance(y, torch.Tensor) else self._bias.numpy()
         y += bias if y.ndim == 1 or self._frames_first else bias[:, None]
