@@ -33,6 +33,12 @@ struct py_dlpack {
     int64_t *shape, *strides;
     uint64_t byte_offset;
 };
+struct py_xla_layer {
+    struct partita_problem problem;
+    enum partita_direction direction;
+    int threads;
+};
+void *py_xla_call(void *xla_frame);
 """
 
 

@@ -159,3 +159,5 @@ struct py_dlpack {
     int64_t *shape, *strides; // [ndim]; strides NULL: contiguous
     uint64_t byte_offset;
 };
+
+#include "xla.h"

@@ -24,6 +24,8 @@ dask
     the functions of `signal` for arrays of dask: chunk by chunk, on one machine or many.
 nn
     layers of PyTorch.
+jax
+    convolutions of JAX, with the arguments of jax.lax.conv_general_dilated.
 devices, set_threads, Wisdom
     what the machine has, how many threads a call uses, and what was measured.
 
@@ -74,7 +76,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in ("dask", "ndimage", "nn", "signal"):
+    if name in ("dask", "jax", "ndimage", "nn", "signal"):
         return importlib.import_module(f"partita.{name}")
     if name in _SIGNAL:
         return getattr(importlib.import_module("partita.signal"), name)

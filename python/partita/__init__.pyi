@@ -17,6 +17,7 @@ from partita._plan import Load as Load
 from partita._stream import Stats as Stats
 
 from . import dask as dask
+from . import jax as jax
 from . import ndimage as ndimage
 from . import nn as nn
 from . import signal as signal
