@@ -349,16 +349,17 @@ class Plan:
         """A call from one signal to another; result and operand are (name, array)."""
         c = ffi.NULL if "taps" in call else filter_of(self, filter)
         x, left_out = self._prepare(*operand)
-        return self._computed(lambda y, call: function(self._c, c, y, _arrays.address(x), call), result, (operand[1], x),
-                              left_out, filter=filter, **call)
+        y = self._result(*result, x, left_out)
+        call, keep = self._call(**call, filter=filter, like=x, out=result[1])
+        check(function(self._c, c, _arrays.address(y, True), _arrays.address(x), call))
+        del keep
+        return result[1] if result[1] is not None else _arrays.finish(y, operand[1])
 
-    def _computed(self, run, result, operand, left_out=0, accumulate=False, others=(), **call):
+    def _computed(self, run, result, operand, others=(), **call):
         """What `run(address, call)` writes. `result`: its name and `out`; `operand`: an array as given and as prepared."""
         (what, out), (given, like) = result, operand
-        if accumulate and out is None:
-            raise TypeError("accumulate: there is no out to add to")
-        y = self._result(what, out, like, left_out)
-        call, keep = self._call(**call, like=like, others=(*others, y), added=bool(accumulate))
+        y = self._result(what, out, like)
+        call, keep = self._call(**call, like=like, others=(*others, y), out=out)
         check(run(_arrays.address(y, True), call))
         del keep
         return out if out is not None else _arrays.finish(y, given)
@@ -386,17 +387,21 @@ class Plan:
             return _arrays.empty(shape, self._type_of(what), like)
         return _arrays.prepare_out(out, self._type_of(what), full if len(out.shape) == len(full) else shape, like)
 
-    def _call(self, workspace=None, saved=None, taps=None, filter=None, like=None, others=(), added=False):
+    def _call(self, workspace=None, saved=None, taps=None, filter=None, like=None, others=(), out=None, accumulate=False):
         """
         A struct partita_call, or NULL, and what it points to. The call has the queue of `like`, if all its other arrays
         on a device have that too; a call without a queue waits for the pending work of each.
         """
-        arrays = [array for array in (like, *others) if isinstance(array, _device.Array)]
-        queues = {array.queue for array in arrays}
-        if isinstance(like, _device.Array) and len(queues) == 1 and None not in queues:
-            return self._queued_call(workspace, saved, filter, like, added)
-        for array in arrays:
-            array.order_before_waiting_calls()
+        if accumulate and out is None:
+            raise TypeError("accumulate: there is no out to add to")
+        added = bool(accumulate)
+        if self._device is not None:
+            arrays = [array for array in (like, *others) if isinstance(array, _device.Array)]
+            queues = {array.queue for array in arrays}
+            if isinstance(like, _device.Array) and len(queues) == 1 and None not in queues:
+                return self._queued_call(workspace, saved, filter, like, added)
+            for array in arrays:
+                array.order_before_waiting_calls()
         if workspace is None and saved is None and taps is None and not added:
             return ffi.NULL, None
         if workspace is not None and workspace.nbytes < self._workspace_bytes(saved, added):

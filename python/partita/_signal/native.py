@@ -6,8 +6,8 @@ import typing
 import numpy as np
 
 from partita._arrays import TYPES
-from partita._errors import check, failure
-from partita._options import get_threads, options_to_c
+from partita._errors import check, failure, log
+from partita._options import get_threads
 from partita._partita import ffi, lib
 from partita._plan import Plan
 from partita._problem import Problem
@@ -42,8 +42,10 @@ class Options(typing.NamedTuple):
         threads = self.threads or get_threads() or 0
         if not threads and self == DEFAULTS:
             return NULL, ()
-        struct, kept = options_to_c(device=self.device or "cpu", engine=self.engine, threads=threads or None)
-        struct.zero_mean = self.zero_mean
+        kept = [NULL if text is None else ffi.new("char []", text.encode()) for text in (self.device, self.engine)]
+        struct = ffi.new("struct partita_options *",
+                         {"threads": threads, "device": kept[0], "engine": kept[1], "zero_mean": self.zero_mean,
+                          "log": log()})
         return struct, kept
 
 

@@ -22,20 +22,11 @@ now = _clock.__next__  # counts the uses
 
 
 class Held:
-    """Memory that is kept for the next call.
+    """Memory that is kept for the next call: `n_bytes` of it, 0 while there is none, used last at the time `last` of `now`.
 
-    Attributes
-    ----------
-    n_bytes : int
-        Its size; 0 while there is none.
-    last : int
-        When it was used last, by `now`.
-    family, form : hashable, object
-        The same taps may be held in several forms, for plans of other shapes; these are one family.
-    again : bool
-        Whether calls have come back to it.
-    weights : tuple
-        The id and the bytes of the taps that it holds packed; empty for memory that has no taps of its own.
+    The same taps may be held in several forms, for plans of other shapes; these are one `family`, and `form` tells them
+    apart. `again` says whether calls have come back to it. `weights` are the id and the bytes of the taps that it holds
+    packed, empty for memory that has no taps of its own.
     """
 
     family, form, again, weights = None, None, False, ()
