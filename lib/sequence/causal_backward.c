@@ -132,7 +132,7 @@ static void run_task(void *context, size_t task, int worker)
 enum partita_status partita_causal_backward_sized(const struct partita_causal *call,
                                                   size_t call_bytes)
 {
-    const struct partita_allocator allocator = {NULL};
+    const struct partita_allocator allocator = {0};
     struct causal causal;
     const enum partita_status status = causal_resolve(&causal, call, call_bytes, true);
     if (status) return status;
