@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Layers of PyTorch whose convolution Partita computes. Everything else is PyTorch's: parameters, initial values,
 state, padding modes, errors."""
+import operator
+import types
+
 import torch
 import torch.nn.functional as F
 from torch.nn.modules.utils import _pair, _single, _triple  # noqa: F401 (for _export._scripted_as)
@@ -90,8 +93,9 @@ class Conv1d(_Conv, torch.nn.Conv1d):
 def _layers(base, function, kinds):
     """Layers of PyTorch's kinds, whose convolution is that of `base`."""
     for rank, kind in kinds:
-        yield type(kind.__name__, (base, kind), {"__doc__": f"torch.nn.{kind.__name__}, computed by Partita.",
-                                                 "__module__": __name__, "_function": f"{function}{rank}d"})
+        names = {"__doc__": f"torch.nn.{kind.__name__}, computed by Partita.", "__module__": __name__,
+                 "_function": f"{function}{rank}d"}
+        yield types.new_class(kind.__name__, (base, kind), exec_body=operator.methodcaller("update", names))
 
 
 Conv2d, Conv3d = _layers(_Conv, "conv", ((2, torch.nn.Conv2d), (3, torch.nn.Conv3d)))
