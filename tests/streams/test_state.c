@@ -27,7 +27,7 @@ static void open_rig(struct stream_rig *rig, const struct stream_case *c,
 {
     struct partita_problem relaxed = *problem;
     if (strncmp(c->engine, "cpu/overlap", 11) == 0 && !relaxed.latency) relaxed.latency = 2400;
-    if (strcmp(c->engine, "cpu/direct") == 0 && relaxed.kernel[0] > 300) relaxed.kernel[0] = 300;
+    if (strcmp(c->engine, "cpu/direct") == 0 && relaxed.kernel[0] > 400) relaxed.kernel[0] = 400;
     stream_rig_open_exactly(rig, c, &relaxed, NULL, n_frames, random);
 }
 
