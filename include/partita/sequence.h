@@ -5,8 +5,8 @@
 //
 //   struct partita_causal mixer = {.batch = 2, .channels = 8192, .frames = 1024, .taps = 4,
 //                                  .type = PARTITA_BF16, .silu = true, .w = w, .bias = bias};
-//   mixer.x = (struct partita_causal_array){x, 8192 * 1024, 1, 8192}; // x
-//   [batch][frames][channels] mixer.y = (struct partita_causal_array){y, 8192 * 1024, 1, 8192};
+//   mixer.x = (struct partita_causal_array){x, 8192 * 1024, 1, 8192}; // [batch][frames][channels]
+//   mixer.y = (struct partita_causal_array){y, 8192 * 1024, 1, 8192};
 //   mixer.final = (struct partita_causal_array){state, 8192 * 3, 3, 1};
 //   if (partita_causal_forward(&mixer)) return false;
 //   mixer.initial = mixer.final; // from now on the state is continued in place
@@ -78,8 +78,10 @@ struct partita_causal {
 // Errors:  PARTITA_ERR_ARG for a field out of range, a slot out of range or given twice
 //          (the log line names the field); PARTITA_ERR_UNSUPPORTED for another type, or a field
 //          that the library does not know. Nothing has been written then.
-// Memory:  none; 80 KiB of each thread's stack. Indices are checked in passes of 65536
-// slots. Threads: any. Source:  fields as in the package causal-conv1d (Gu & Dao 2023) and in vLLM.
+// Memory:  none; 80 KiB of each thread's stack.
+// Time:    cache_indices are read again for every 65536 slots, to find those given twice.
+// Threads: any.
+// Source:  fields as in the package causal-conv1d (Gu & Dao 2023) and in vLLM.
 PARTITA_API enum partita_status partita_causal_forward_sized(const struct partita_causal *call,
                                                              size_t call_bytes);
 static inline enum partita_status partita_causal_forward(const struct partita_causal *call)
