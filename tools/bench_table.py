@@ -46,7 +46,7 @@ FIGURES = {
 }
 # Parts of names; cases that differ in these alone share a row of the page.
 PARTS = f"-({'|'.join(DIRECTIONS)})$|(?<=small)-c?f(32|64)(?=-)|(?<=bank-own|k-shared)-\\d+$|(?<=-f32|real|plex|-b64|-b32)-t\\d+$" \
-        "|-(step|infer)(-last|-autocast)?$"
+        "|-(step|infer)(-last|-autocast)?$|(?<=python-call)-.*$"
 MAX_SPREAD = 0.3  # (max - min) / median over the repetitions of a row in README.md
 # Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
 SUBSTITUTES = {"onednn-winograd": "onednn"}

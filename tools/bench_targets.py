@@ -15,6 +15,9 @@ ENGINES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise
 SLOWEST, SLOWEST_NETWORK = "slowest vgg-*-n{}-{}", "slowest zoo-*-{}"
 WORST_CHOICE, CHOICES = "worst case", "all cases"
 FLAT = ("flat", 1.6, 1.3)
+CALLS = ("lfilter", "filtfilt", "resample-160-147", "resample-1-3", "decimate-8", "savgol", "hilbert", "stft-f32",
+         "stft-f64", "istft", "gaussian-f32", "gaussian-uint8", "gaussian-volume", "uniform",
+         "sobel", "laplace", "gradient", "image-15", "image-3", "lines")
 
 
 def add(text, case, ours, theirs, figure, floor=None, goal=None):
@@ -120,6 +123,8 @@ def python():
             case = f"python-small-{kind}-{size}"
             add("one call from Python, scipy-convolve", case, PARTITA, ("scipy-convolve", 1), "ratio", 3, 10)
             add("one call from Python, numpy-convolve", case, PARTITA, ("numpy-convolve", 1), "ratio", None, 1)
+    for case in CALLS:
+        add("a call, SciPy", f"python-call-{case}", PARTITA, ("scipy", 1), "ratio", 2, 6)
     add("Stream.process beyond the call in C", "python-stream-b64-t48000", PARTITA, ("c-call", 1), "overhead", 5, 2)
     audio = ("tcn", "codec", "hifi-gan", "wav2vec2-position")
     for names, infer, step in ((("resnet18", "resnet50"), (1.35, 2), (1.25, 2)), (audio, (1.3, 2.5), (1.3, 2.5)),

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """partita.signal beside NumPy and SciPy in one process, from arrays as users have them, and calls of Stream.process
 beside the library's own time in them. Prints rows as the other benchmarks do: medians of interleaved repetitions. An
-item is a sample of the signal, in the cases python-small-... and python-stream-... a call. Answers are checked before they are timed,
-against sums or SciPy's results in double precision at some indices.
+item is a sample of the signal, in the cases python-small-..., python-call-... and python-stream-... a call. Answers are
+checked before they are timed, against sums or SciPy's results in double precision, in part or (python-call-...) whole.
 
     bench/programs/python_signal.py [--quick] [--case PATTERN]      (with the package installed)
 
@@ -16,10 +16,11 @@ import time
 
 import numpy as np
 import rows
+import scipy.ndimage
 import scipy.signal
 
 import partita
-from partita import signal
+from partita import ndimage, signal
 
 LONG, LAGS = 10_000_000, 1000
 RANDOM = np.random.default_rng(1)
@@ -113,6 +114,50 @@ def image_case(n, m, threads):
     return Case(x, h, contenders, lambda y: error_of(y[:2 * m, :2 * m], expected), 1, n * n)
 
 
+def call_cases():
+    """Calls as users of SciPy make them: a name, the module, the name of the function in it, and the arguments."""
+    audio, record = noise(480_000, "float32"), noise(1_000_000, "float64")
+    image, photo = noise(2**20, "float32").reshape(1024, 1024), RANDOM.integers(0, 256, (1024, 1024), np.uint8)
+    volume, kernel = noise(2**21, "float32").reshape(128, 128, 128), noise(225, "float32").reshape(15, 15)
+    lowpass, spectrum = scipy.signal.firwin(129, 0.2).astype("float32"), scipy.signal.stft(record, nperseg=1024)[2]
+    yield from (
+        ("lfilter", signal, "lfilter", (lowpass, np.float32(1), audio), {}),
+        ("filtfilt", signal, "filtfilt", (lowpass, np.float32(1), audio), {}),
+        ("resample-160-147", signal, "resample_poly", (audio, 160, 147), {}),
+        ("resample-1-3", signal, "resample_poly", (audio, 1, 3), {}),
+        ("decimate-8", signal, "decimate", (record, 8), {"ftype": "fir"}),
+        ("savgol", signal, "savgol_filter", (record, 51, 3), {}),
+        ("hilbert", signal, "hilbert", (record,), {}),
+        ("stft-f32", signal, "stft", (audio,), {"nperseg": 1024}),
+        ("stft-f64", signal, "stft", (record,), {"nperseg": 1024}),
+        ("istft", signal, "istft", (spectrum,), {"nperseg": 1024}),
+        ("gaussian-f32", ndimage, "gaussian_filter", (image, 3), {}),
+        ("gaussian-uint8", ndimage, "gaussian_filter", (photo, 3), {}),
+        ("gaussian-volume", ndimage, "gaussian_filter", (volume, 2), {}),
+        ("uniform", ndimage, "uniform_filter", (image, 9), {}),
+        ("sobel", ndimage, "sobel", (image,), {}),
+        ("laplace", ndimage, "gaussian_laplace", (image, 2), {}),
+        ("gradient", ndimage, "gaussian_gradient_magnitude", (image, 2), {}),
+        ("image-15", ndimage, "convolve", (image, kernel), {"mode": "mirror"}),
+        ("image-3", ndimage, "correlate", (image, kernel[:3, :3]), {}),
+        ("lines", ndimage, "convolve1d", (image, kernel.ravel()[:65], 0), {}))
+
+
+def call_case(module, function, arguments, keywords):
+    ours, scipys = getattr(module, function), getattr(getattr(scipy, module.__name__.rpartition(".")[2]), function)
+
+    def wide(a):
+        return a.astype(float) if isinstance(a, np.ndarray) and a.dtype == np.float32 else a
+
+    def last(result):
+        return result[-1] if isinstance(result, tuple) else result
+
+    expected = last(scipys(*map(wide, arguments), **keywords)).astype(complex)
+    contenders = [("partita", 1, lambda *_: ours(*arguments, **keywords)),
+                  ("scipy", 1, lambda *_: scipys(*arguments, **keywords))]
+    return Case(arguments[0], None, contenders, lambda y: error_of(last(y), expected), 1, 1)
+
+
 def array_cases(quick):
     """Names of cases, and what makes them."""
     threads = sorted({1, os.cpu_count()})
@@ -130,6 +175,9 @@ def array_cases(quick):
     yield "python-image-512-x-15", lambda: image_case(512, 15, threads)
     if not quick:
         yield "python-image-2048-x-63", lambda: image_case(2048, 63, threads)
+    partita.set_threads(1)  # for all calls from here on: SciPy's functions have one thread
+    for name, *described in call_cases():
+        yield f"python-call-{name}", lambda described=described: call_case(*described)
 
 
 def check_error(case, contender, error, dtype):
