@@ -9,7 +9,8 @@ import pathlib
 import re
 
 # Each header after those that it includes.
-HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "design.h", "sequence.h", "advanced.h", "partita.h")
+HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "channelizer.h", "design.h", "sequence.h",
+           "advanced.h", "partita.h")
 WORDS = {
     "PARTITA_API ": "",
     " PARTITA_NONBLOCKING": "",

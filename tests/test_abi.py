@@ -99,6 +99,18 @@ int main(void)
     SET("causal", causal);
     if (partita_causal_forward(causal) || y[3] != 1) return 3;
 
+    struct partita_channelizer *channelizer;
+    struct partita_channel_filter *narrow;
+    struct partita_channelizer_options *band = PLACED((struct partita_channelizer_options){
+        .channels = 1, .n_taps = 4, .log = {partita_log_stderr, NULL}});
+    struct partita_channel *channel = PLACED((struct partita_channel){.taps = taps, .n_taps = 4});
+    SET("channelizer_options", band);
+    SET("channel", channel);
+    if (partita_channelizer_create(band, &channelizer)) return 3;
+    if (partita_channel_filter_create(channelizer, channel, &narrow)) return 3;
+    partita_channel_filter_destroy(narrow);
+    partita_channelizer_destroy(channelizer);
+
     double designed[5];
     struct partita_design *design = PLACED((struct partita_design){.cutoff = {0.25}, .width = 0.2, .taps = 5,
                                                                    .log = {partita_log_stderr, NULL}});
@@ -190,9 +202,9 @@ with tempfile.TemporaryDirectory() as folder:
     include = edited(folder, with_new_member)
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
-    for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal"):
+    for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options", "channel"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
-        said = {"bank_options": "options"}.get(struct, struct)
+        said = "options" if struct.endswith("_options") else struct
         report(got[0] == 3 and re.match(f"partita: {said}: byte [0-9]+ is set, but version", got[2]),
                f"newer headers, a new field of {struct} is set", repr(got))
 print(f"1..{count}")

@@ -102,11 +102,15 @@ def assert_share(tree):
 
 
 def lines_cpu(tree):
-    return lines_of(f for f in tree.under("lib") if f.path.parts[1] not in ("cuda", "sequence"))
+    return lines_of(f for f in tree.under("lib") if f.path.parts[1] not in ("bank", "cuda", "sequence"))
 
 
 def lines_cuda(tree):
     return lines_of(f for f in tree.under("lib") if f.path.parts[1] == "cuda")
+
+
+def lines_bank(tree):
+    return lines_of(f for f in tree.under("lib") if f.path.parts[1] == "bank")
 
 
 def lines_sequence(tree):

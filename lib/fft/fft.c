@@ -65,8 +65,8 @@ bool fft_interpolates(size_t n)
 enum partita_status fft_create(const struct fft_request *request,
                                const struct partita_allocator *allocator, struct fft **ret)
 {
-    if (fft_good_size(request->n) != request->n) return PARTITA_ERR_UNSUPPORTED;
     const struct fft_provider *provider = provider_for(request->n, request->provider);
+    if (!provider) return PARTITA_ERR_UNSUPPORTED;
     const enum partita_status status = provider->create(request, allocator, ret);
     if (status != PARTITA_OK) return status;
     assert((*ret)->sample_steps <= (*ret)->steps);

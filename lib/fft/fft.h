@@ -34,7 +34,7 @@ struct fft {
 };
 
 struct fft_request {
-    size_t n;          // samples, a size that fft_good_size returns
+    size_t n;          // samples, such as fft_good_size returns
     bool f64, complex; // type of a sample; complex samples are interleaved
     bool measure;      // the provider may time variants now
     enum cpu_isa isa;
@@ -49,8 +49,8 @@ size_t fft_good_size(size_t n);
 // times as long as the powers of two around it suggest.
 bool fft_interpolates(size_t n);
 
-// Errors: PARTITA_ERR_NOMEM; PARTITA_ERR_UNSUPPORTED for a size that fft_good_size would not
-// return.
+// Errors: PARTITA_ERR_NOMEM; PARTITA_ERR_UNSUPPORTED. FFTW serves any size, the native provider
+// multiples of 128 without prime factors above 5.
 enum partita_status fft_create(const struct fft_request *request,
                                const struct partita_allocator *allocator, struct fft **ret);
 void fft_destroy(struct fft *fft);

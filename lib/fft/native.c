@@ -192,15 +192,14 @@ static void native_inverse(const struct fft *fft, void *x, void *spectrum, void 
     run_steps(&job, &(struct subtree){.data = spectrum}, steps);
 }
 
-// Complex samples: 1 and -1 alternate over the nodes of a pass of even radix. Child p of
-// node q of an odd pass has phase (q + 3 p) / (3 r), and similarly with 5: q + p tells odd from
-// even.
+// Complex samples: 1 and -1 alternate over the children of a node of even radix, from that of the
+// node on: the sum of the numbers of children, down to the first even radix, tells odd from even.
 static bool is_odd_node(const struct native *native, size_t line)
 {
-    const size_t radix = (size_t)native->radix[0];
-    if (radix % 2 == 0) return line / (native->fft.lines / radix) % 2;
-    const size_t next = (size_t)native->radix[1], node = line / (native->fft.lines / radix / next);
-    return (node / next + node % next) % 2;
+    size_t lines = native->fft.lines, sum = 0;
+    for (size_t pass = 0, radix = 1; radix % 2; pass++, sum += line / lines % radix)
+        lines /= radix = (size_t)native->radix[pass];
+    return sum % 2;
 }
 
 // Of real samples u^(n/2) is -i in every bin, for that is the modulus.

@@ -11,19 +11,20 @@
 bool native_serves(size_t n)
 {
     enum { UNIT = 2 * 4 * 16 };
-    if (n % UNIT) return false;
-    const size_t odd = n >> __builtin_ctzll(n);
-    return odd == 1 || odd == 3 || odd == 5;
+    if (n % UNIT || n == 0) return false;
+    while (n % 3 == 0) n /= 3;
+    while (n % 5 == 0) n /= 5;
+    return (n & (n - 1)) == 0;
 }
 
-// Radices from the whole down to the leaves: the odd one first, then as few as possible of 4 and 8;
+// Radices from the whole down to the leaves: odd ones first, then as few as possible of 4 and 8;
 // 1 where the whole is a leaf, for the samples must be read.
 static void choose_radices(struct native *native)
 {
     size_t nodes = native->length[0] / (4 * native->kernels->lanes);
     native->passes = 0;
     if (nodes == 1) native->radix[native->passes++] = 1;
-    if (nodes % 3 == 0 || nodes % 5 == 0) {
+    while (nodes % 3 == 0 || nodes % 5 == 0) {
         native->radix[native->passes] = nodes % 3 == 0 ? 3 : 5;
         nodes /= (size_t)native->radix[native->passes++];
     }

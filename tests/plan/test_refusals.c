@@ -360,6 +360,33 @@ static void sequences(void **state)
     REFUSED(ARG, "batch = 0", partita_causal_forward(&none));
 }
 
+static void channelizers(void **state)
+{
+    const struct partita_channelizer_options none = {.n_taps = 4},
+                                             one = {.channels = 1, .n_taps = 4};
+    const struct partita_channel wide = {.taps = memory, .n_taps = 1 << 20},
+                                 narrow = {.taps = memory, .n_taps = 4};
+    struct partita_channelizer *channelizer;
+    struct partita_channel_filter *filter;
+    size_t channel;
+    (void)state;
+    REFUSED(ARG, "options is NULL", partita_channelizer_create_sized(NULL, 0, &channelizer));
+    REFUSED(ARG, "ret_channelizer is NULL", partita_channelizer_create(&none, NULL));
+    REFUSED(ARG, "channels = 0", partita_channelizer_create(&none, &channelizer));
+    assert_ok(partita_channelizer_create(&one, &channelizer));
+    REFUSED(ARG, "channelizer is NULL", partita_channel_filter_create(NULL, &narrow, &filter));
+    REFUSED(ARG, "channel.n_taps", partita_channel_filter_create(channelizer, &wide, &filter));
+    assert_ok(partita_channel_filter_create(channelizer, &narrow, &filter));
+    REFUSED(ARG, "filter is NULL", partita_channelizer_open(channelizer, NULL, 0, &channel));
+    REFUSED(ARG, "centre = 2", partita_channelizer_open(channelizer, filter, 2, &channel));
+    REFUSED(STATE, "is not open", partita_channelizer_change(channelizer, 0, filter, 0, 0));
+    REFUSED_SILENTLY(ARG, partita_channelizer_close(NULL, 0));
+    REFUSED_SILENTLY(STATE, partita_channelizer_close(channelizer, 0));
+    REFUSED_SILENTLY(ARG, partita_channelizer_reset(NULL, 0));
+    partita_channel_filter_destroy(filter);
+    partita_channelizer_destroy(channelizer);
+}
+
 // Whether a call of the function is among those that were made; NAME and NAME_sized are one.
 static bool was_tested(const char *name, size_t length)
 {
@@ -372,8 +399,9 @@ static bool was_tested(const char *name, size_t length)
 
 static void every_function(void **state)
 {
-    static const char *const headers[] = {"problem", "plan",     "filter",   "stream", "bank",
-                                          "design",  "sequence", "advanced", "partita"};
+    static const char *const headers[] = {"problem",  "plan",        "filter", "stream",
+                                          "bank",     "channelizer", "design", "sequence",
+                                          "advanced", "partita"};
     static char text[1 << 16];
     size_t functions = 0;
     (void)state;
@@ -400,10 +428,12 @@ static void every_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans),     cmocka_unit_test(filters),        cmocka_unit_test(directions),
-        cmocka_unit_test(streams),   cmocka_unit_test(banks),          cmocka_unit_test(one_shots),
-        cmocka_unit_test(spectra),   cmocka_unit_test(designs),        cmocka_unit_test(wisdoms),
-        cmocka_unit_test(sequences), cmocka_unit_test(every_function),
+        cmocka_unit_test(plans),        cmocka_unit_test(filters),
+        cmocka_unit_test(directions),   cmocka_unit_test(streams),
+        cmocka_unit_test(banks),        cmocka_unit_test(one_shots),
+        cmocka_unit_test(spectra),      cmocka_unit_test(designs),
+        cmocka_unit_test(wisdoms),      cmocka_unit_test(sequences),
+        cmocka_unit_test(channelizers), cmocka_unit_test(every_function),
     };
     char name[] = "/tmp/partita-refusals-XXXXXX";
     captured = mkstemp(name);
