@@ -3,7 +3,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
-from torch.nn import Module
+from torch.nn import Module, Parameter
 
 from . import functional as functional
 from . import testing as testing
@@ -16,9 +16,24 @@ from .modules import ConvTranspose2d as ConvTranspose2d
 from .modules import ConvTranspose3d as ConvTranspose3d
 from .modules import forget as forget
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-           "causal_conv1d", "causal_conv1d_update", "forget", "functional", "replace_", "restore_", "set_cache_limit",
-           "set_saved_memory", "testing"]
+__all__ = ["CausalLongConv", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+           "causal_conv1d", "causal_conv1d_update", "forget", "functional", "long_conv", "replace_", "restore_",
+           "set_cache_limit", "set_saved_memory", "testing"]
+
+class CausalLongConv(Module):
+    taps: Parameter
+    D: Parameter | None
+    def __init__(
+        self,
+        channels: int,
+        n_taps: int,
+        groups: int | None = None,
+        skip: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+    def extra_repr(self) -> str: ...
 
 def causal_conv1d(
     x: Tensor,
@@ -48,6 +63,7 @@ def causal_conv1d_update(
     cache_indices: Tensor | None = None,
     pad_slot_id: int = -1,
 ) -> Tensor: ...
+def long_conv(x: Tensor, taps: Tensor, D: Tensor | None = None) -> Tensor: ...
 def replace_(
     model: Module, example_input: Any = None, *, train: bool | None = None, where: Callable[[Any], bool] | None = None
 ) -> Report: ...
