@@ -78,8 +78,8 @@ struct partita_causal {
 // Errors:  PARTITA_ERR_ARG for a field out of range, a slot out of range or given twice
 //          (the log line names the field); PARTITA_ERR_UNSUPPORTED for another type, or a field
 //          that the library does not know. Nothing has been written then.
-// Memory:  none; 80 KiB of each thread's stack.
-// Time:    cache_indices are read again for every 65536 slots, to find those given twice.
+// Memory:  none; 64 KiB of each thread's stack.
+// Time:    each of cache_indices is compared with those before it.
 // Threads: any.
 // Source:  fields as in the package causal-conv1d (Gu & Dao 2023) and in vLLM.
 PARTITA_API enum partita_status partita_causal_forward_sized(const struct partita_causal *call,
@@ -95,7 +95,7 @@ static inline enum partita_status partita_causal_forward(const struct partita_ca
 // Ranges, Threads: as partita_causal_forward. state_len is taps - 1, and there are neither
 //          query_start_loc nor cache_indices, has_initial_state and cache_seqlens.
 // Errors:  as partita_causal_forward; PARTITA_ERR_NOMEM.
-// Memory:  allocates 192 KiB for each thread.
+// Memory:  allocates 96 KiB for each thread.
 PARTITA_API enum partita_status partita_causal_backward_sized(const struct partita_causal *call,
                                                               size_t call_bytes);
 static inline enum partita_status partita_causal_backward(const struct partita_causal *call)

@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "base/mem.h"
+#include "base/sizes.h"
 
 // A transform, with the fields that its callers may read. A provider's object starts with it.
 struct fft {
@@ -80,6 +81,13 @@ struct fft_steps {
 };
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
                        struct fft_steps steps);
+
+// The steps that lie in `count` steps from `from` on, counted from there.
+static inline struct fft_steps fft_steps_within(struct fft_steps steps, size_t from, size_t count)
+{
+    const size_t first = size_max(steps.first, from) - from, end = size_max(steps.end, from) - from;
+    return (struct fft_steps){size_min(first, count), size_min(end, count)};
+}
 
 // The destination of a spectrum: its lines are `stride` bytes apart and may be written in any step.
 // work: spectrum_bytes for intermediate results, which must not change between the steps; may be

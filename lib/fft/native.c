@@ -8,14 +8,6 @@
 
 #include <string.h>
 
-// Those of `steps` that lie in `count` steps from `from` on, counted from there.
-static struct fft_steps clip(struct fft_steps steps, size_t from, size_t count)
-{
-    const size_t first = steps.first > from ? steps.first - from : 0;
-    const size_t end = steps.end > from ? steps.end - from : 0;
-    return (struct fft_steps){size_min(first, count), size_min(end, count)};
-}
-
 // The first child that has a step from `step` on; a child has `below`, the first one's start after
 // `before`.
 static size_t child_at(size_t step, size_t before, size_t below)
@@ -153,12 +145,12 @@ static void run_steps(const struct native_job *job, const struct subtree *at,
     const size_t radix = radix_of(native, at), chunks = native->chunks[at->pass];
     const size_t step = native->steps[at->pass + 1]; // steps of a child
     const size_t before = job->target ? chunks : 0, after = job->target ? 0 : radix * step;
-    const struct fft_node node = columns(native, at, clip(steps, after, chunks));
+    const struct fft_node node = columns(native, at, fft_steps_within(steps, after, chunks));
     if (job->target && node.first < node.end) run_pass(job, at, &node, 1);
     for (size_t q = child_at(steps.first, before, step); q < radix && before + q * step < steps.end;
          q++) {
         const struct subtree below = child(native, at, q);
-        run_steps(job, &below, clip(steps, before + q * step, step));
+        run_steps(job, &below, fft_steps_within(steps, before + q * step, step));
     }
     if (!job->target && node.first < node.end) run_pass(job, at, &node, 1);
 }

@@ -5,7 +5,6 @@
 
 #include <assert.h>
 
-#include "base/sizes.h"
 #include "kernels/fft_kernels.h"
 #include "provider.h"
 

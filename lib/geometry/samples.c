@@ -14,12 +14,6 @@ typedef struct __attribute__((may_alias)) {
     uint64_t half[2];
 } word16;
 
-// Every second sample, as in interleaved stereo: a stride the compiler knows becomes shuffles.
-static void copy_pairs4(word4 *restrict y, const word4 *restrict x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) y[i] = x[2 * i];
-}
-
 void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes)
 {
     assert(bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16);
@@ -29,7 +23,8 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
         for (size_t i = 0; i < n; i++)
             ((word2 *)y)[i * y_stride] = ((const word2 *)x)[i * x_stride];
     } else if (bytes == 4 && y_stride == 1 && x_stride == 2) {
-        copy_pairs4(y, x, n);
+        // Interleaved stereo: a stride that the compiler knows becomes shuffles.
+        for (size_t i = 0; i < n; i++) ((word4 *)y)[i] = ((const word4 *)x)[2 * i];
     } else if (bytes == 4) {
 #pragma GCC unroll 4
         for (size_t i = 0; i < n; i++)
@@ -131,59 +126,57 @@ void samples_prefetch(const void *at, size_t step, size_t n, bool write)
 }
 
 enum {
-    SQUARE = 16, // rows and columns of samples of two bytes that are converted together
-    PART = 256,  // samples of a row that are gathered before they are converted, or after it
+    SQUARE = 16, // channels, at the least, that are transposed together
+    PART = 128,  // adjacent samples of two bytes that are converted together
 };
 
-static void move_row(const struct partita_plan *plan, const struct sample_rows *row, char *array,
-                     bool store)
+static void move_row(convert_fn *convert, const struct sample_rows *row, char *array, bool store)
 {
     uint16_t gathered[PART];
-    const bool adjacent = row->step == 1;
-    for (size_t i = 0, n; i < row->n; i += n) {
-        n = adjacent ? row->n : size_min(PART, row->n - i);
+    if (row->step == 1) convert(store ? array : row->rows, store ? row->rows : array, row->n);
+    for (size_t i = 0, n; row->step != 1 && i < row->n; i += n) {
+        n = size_min(PART, row->n - i);
         char *at = array + i * row->step * sizeof *gathered, *wide = row->rows + i * sizeof(float);
-        void *half = adjacent ? (void *)at : gathered;
-        if (!store && !adjacent) samples_copy(half, 1, at, row->step, n, sizeof *gathered);
-        if (store) plan_narrow(plan)(half, wide, n);
-        else plan_widen(plan)(wide, half, n);
-        if (store && !adjacent) samples_copy(at, row->step, half, 1, n, sizeof *gathered);
+        if (!store) samples_copy(gathered, 1, at, row->step, n, sizeof *gathered);
+        convert(store ? (void *)gathered : wide, store ? wide : (void *)gathered, n);
+        if (store) samples_copy(at, row->step, gathered, 1, n, sizeof *gathered);
     }
 }
 
-// Samples [i, i + SQUARE) of channels [c, c + SQUARE), as far as they exist.
-static void move_square(const struct partita_plan *plan, const struct sample_rows *rows,
-                        char *array, size_t i, size_t c, bool store)
+// At most SQUARE samples of at most PART channels.
+static void move_part(convert_fn *convert, transpose_fn *transpose, const struct sample_rows *part,
+                      char *array, bool store)
 {
-    transpose_fn *transpose = plan->kernels->transpose;
-    const size_t n = size_min(SQUARE, rows->n - i), m = size_min(SQUARE, rows->channels - c);
-    float square[SQUARE * SQUARE];
-    char *wide = rows->rows + (c * rows->stride + i) * sizeof *square;
-    if (store) transpose(square, SQUARE, wide, rows->stride, m, n);
-    for (size_t k = 0; k < n; k++) {
-        char *at = array + ((i + k) * rows->step + c) * sizeof(uint16_t);
-        if (store) plan_narrow(plan)(at, square + k * SQUARE, m);
-        else plan_widen(plan)(square + k * SQUARE, at, m);
+    const size_t n = part->n, channels = part->channels;
+    const size_t runs = part->step == channels ? 1 : n; // of adjacent samples
+    float square[SQUARE * PART];
+    if (store) transpose(square, channels, part->rows, part->stride, channels, n);
+    for (size_t i = 0; i < runs; i++) {
+        void *half = array + i * part->step * sizeof(uint16_t), *wide = square + i * channels;
+        convert(store ? half : wide, store ? wide : half, n / runs * channels);
     }
-    if (!store) transpose(wide, rows->stride, square, SQUARE, n, m);
+    if (!store) transpose(part->rows, part->stride, square, channels, n, channels);
 }
 
-void samples_move(const struct partita_plan *plan, const struct sample_rows *rows,
-                  const void *array, bool store)
+void samples_convert(const struct kernels *kernels, enum partita_type type,
+                     const struct sample_rows *rows, const void *array, bool store)
 {
-    transpose_fn *transpose = plan->kernels->transpose;
     const size_t n = rows->n, channels = rows->channels;
+    const enum half half = type == PARTITA_F16 ? HALF_F16 : HALF_BF16;
+    const bool two_bytes = type == PARTITA_F16 || type == PARTITA_BF16;
+    convert_fn *convert = store ? kernels->narrow[half] : kernels->widen[half];
     char *at = (char *)array;
-    if (plan->shape.half && channels == 1) move_row(plan, rows, at, store);
-    else if (plan->shape.half)
+    if (two_bytes && channels == 1) move_row(convert, rows, at, store);
+    else if (two_bytes)
         for (size_t i = 0; i < n; i += SQUARE)
-            for (size_t c = 0; c < channels; c += SQUARE) move_square(plan, rows, at, i, c, store);
-    else if (store) transpose(at, rows->step, rows->rows, rows->stride, channels, n);
-    else if (channels == 1 && rows->step == 1) memcpy(rows->rows, at, n * plan->shape.sample_bytes);
-    else transpose(rows->rows, rows->stride, at, rows->step, n, channels);
-}
-
-void causal_taps(const struct shape *shape, void *g, const void *taps)
-{
-    causal_part(shape, g, taps, 0, shape->axis[0].span);
+            for (size_t c = 0; c < channels; c += PART) {
+                struct sample_rows part = *rows;
+                part.rows += (c * rows->stride + i) * sizeof(float);
+                part.channels = size_min(PART, channels - c), part.n = size_min(SQUARE, n - i);
+                char *first = at + (i * rows->step + c) * sizeof(uint16_t);
+                move_part(convert, kernels->transpose, &part, first, store);
+            }
+    else if (store) kernels->transpose(at, rows->step, rows->rows, rows->stride, channels, n);
+    else if (channels == 1 && rows->step == 1) memcpy(rows->rows, at, n * partita_type_size(type));
+    else kernels->transpose(rows->rows, rows->stride, at, rows->step, n, channels);
 }

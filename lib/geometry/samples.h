@@ -33,13 +33,14 @@ const void *samples_at(void *y, const void *x, size_t size, ptrdiff_t first, siz
 // that is more than a line: the hardware prefetches smaller steps.
 void samples_prefetch(const void *at, size_t step, size_t n, bool write);
 
-// g[span] of one path from its taps in the caller's order: reversed and conjugated for correlation,
-// with zeros between them by the dilation.
-void causal_taps(const struct shape *shape, void *g, const void *taps);
-
-// The same for g[first .. first+n-1] only; all of these are written, including zeros. Indices
-// beyond the span are zero.
+// g[first .. first+n-1] of one path from its taps in the caller's order: reversed and conjugated
+// for correlation, with zeros between them by the dilation and beyond the span. All are written.
 void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n);
+
+static inline void causal_taps(const struct shape *shape, void *g, const void *taps)
+{
+    causal_part(shape, g, taps, 0, shape->axis[0].span);
+}
 
 // The type of `fir` and `resample` for a problem: complex taps have complex samples.
 static inline enum fir_type shape_fir_type(const struct shape *shape)
@@ -49,12 +50,19 @@ static inline enum fir_type shape_fir_type(const struct shape *shape)
 }
 
 // Rows of adjacent channels, `stride` scalars apart, of n samples that are `step` samples apart in
-// an array, from which samples_move transposes and widens them; `store`: the reverse.
+// an array of a type, from which samples_convert transposes them and widens those of two bytes;
+// `store`: the reverse.
 struct sample_rows {
     char *rows;
     size_t channels, stride, step, n;
 };
-void samples_move(const struct partita_plan *plan, const struct sample_rows *rows,
-                  const void *array, bool store);
+void samples_convert(const struct kernels *kernels, enum partita_type type,
+                     const struct sample_rows *rows, const void *array, bool store);
+
+static inline void samples_move(const struct partita_plan *plan, const struct sample_rows *rows,
+                                const void *array, bool store)
+{
+    samples_convert(plan->kernels, plan->shape.signal, rows, array, store);
+}
 
 #endif

@@ -8,16 +8,54 @@
 #define PARTITA_CAUSAL_H
 
 #include "base/sizes.h"
-#include "causal_kernels.h"
+#include "kernels/kernels.h"
 
 #include <partita/sequence.h>
+
+// Inner loops, built once for each instruction set, as those of lib/kernels are. Rows are frames,
+// lanes are channels, or one row and one channel whose frames are lanes. f32 rows of slope and
+// weight are whole blocks of CONV_BLOCK_BYTES.
+
+// y[i][c] = bias[c] + sum over k < taps of w[k][c] * x[i + k][c], for rows i < rows and c < lanes,
+// a chain of multiply-adds from the bias on, in the order of k; with silu y / (1 + exp(-y)) of
+// that. A pitch leads from one row to the next. x and y are f32, or bf16; y == x is allowed in f32
+// with equal pitches. The exponential has an error of 2 u, silu one of 5 u, relative to the result,
+// for sums above -88; below, silu is between -6e-37 and 0.
+struct causal_sum {
+    void *y;
+    const void *x;
+    const float *w, *bias;
+    size_t taps, rows, lanes; // lanes: whole blocks
+    size_t x_pitch, y_pitch;
+    ptrdiff_t w_pitch; // negative: the taps in reverse order
+    bool shared;       // w and bias are those of one channel, for all lanes
+    bool bf16, silu;
+    bool ahead; // the rows of the next step are prefetched; they need not be memory
+};
+typedef void causal_sum_fn(const struct causal_sum *sum);
+
+// g[i] *= the derivative of silu at z[i], i < n, a multiple of a block.
+typedef void causal_slope_fn(float *g, const float *z, size_t n);
+
+// w[k] += sum over i < rows of g[i] * x[i + k], k < taps, and bias += sum of g[i], channel by
+// channel, in the order of i; the sum over the rows begins with 0. Of all arrays rows of `pitch`.
+struct causal_size {
+    size_t rows, taps, pitch;
+};
+typedef void causal_weight_fn(float *w, float *bias, const float *g, const float *x,
+                              struct causal_size size);
+
+struct causal_kernels {
+    causal_sum_fn *sum;
+    causal_slope_fn *slope;
+    causal_weight_fn *weight;
+};
 
 enum {
     CAUSAL_MAX_TAPS = 256,
     CAUSAL_LANES = CONV_BLOCK_BYTES / sizeof(float), // channels of a block are a multiple of them
     CAUSAL_MAX_BLOCK = 256,                          // channels
     CAUSAL_TILE = 8192,                              // f32 of a tile: 32 KiB
-    CAUSAL_STAGED = 4096,                            // f32 on their way to or from rows
 };
 
 // A call whose arguments have been checked and whose defaults have been filled in.
@@ -29,57 +67,9 @@ struct causal {
     int threads;
 };
 
-// Channels first .. first+count-1 of a call, and the memory of the thread that computes them.
-struct causal_block {
-    const struct causal *causal;
-    size_t first, count, pitch; // pitch: lanes of a row
-    size_t rows;                // frames of a tile without its past
-    float tile[CAUSAL_TILE] __attribute__((aligned(64)));
-    float taps[CAUSAL_TILE / 2 + CAUSAL_MAX_BLOCK] __attribute__((aligned(64))); // [taps][pitch]
-    float bias[CAUSAL_MAX_BLOCK] __attribute__((aligned(64)));
-    float staged[CAUSAL_STAGED] __attribute__((aligned(64)));
-};
-
-// Frames first .. first+frames-1 of one batch of x and y.
-struct causal_run {
-    size_t batch, first, frames;
-    size_t slot;     // of its state
-    size_t position; // frames that a circular state has seen
-    bool initial;    // its state precedes it
-    bool absent;     // its results are zeros
-};
-
-// The next run of a sequence; *at is the frame where the last one ended, 0 at first.
-bool causal_next_run(const struct partita_causal *call, size_t sequence, size_t *at,
-                     struct causal_run *run);
-
-// Begins a block: its taps and bias.
-void causal_begin(struct causal_block *block, const struct causal *causal, size_t first);
-
-// One sequence of an array, of the channels of the block.
-struct causal_view {
-    char *data;
-    size_t channel, frame; // strides
-    enum partita_type type;
-};
-struct causal_view causal_view(const struct causal_block *block,
-                               const struct partita_causal_array *array, size_t index,
-                               size_t frame);
-
-// Frames of samples into rows (load), or back.
-void causal_move(struct causal_block *block, float *rows, struct causal_view view, size_t frames,
-                 bool load);
-
-// Loads or stores frames of a state, a ring of state_len frames, from frame `at` on.
-void causal_ring(struct causal_block *block, struct causal_view view, float *rows, size_t at,
-                 size_t frames, bool load);
-
-// The sums of so many rows of f32, of which the taps - 1 before them are the first.
-void causal_compute(const struct causal_block *block, float *y, const float *x, size_t rows,
-                    bool silu);
-
-// The taps - 1 rows before a run.
-void causal_past(struct causal_block *block, const struct causal_run *run, float *rows);
+// Whether a field, or the bits of a number with a sign, is in a range; the log names it if not.
+bool causal_in_range(const struct partita_log *log, const char *name, size_t value, size_t least,
+                     size_t largest);
 
 // Checks a caller's struct and fills in its defaults; the log names the field that is refused.
 enum partita_status causal_resolve(struct causal *ret, const struct partita_causal *given,

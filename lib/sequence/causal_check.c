@@ -7,6 +7,9 @@
 #include "causal.h"
 #include "core/arguments.h"
 
+extern const struct causal_kernels k_causal_f32_c, k_causal_f32_neon, k_causal_f32_avx2,
+    k_causal_f32_avx512;
+
 static bool is_real(enum partita_type type)
 {
     return type == PARTITA_F32 || type == PARTITA_F16 || type == PARTITA_BF16;
@@ -36,25 +39,25 @@ static struct call_array samples_of(const struct partita_causal *c, const char *
     return (struct call_array){name, array->data, usable ? bytes : SIZE_MAX, size, written};
 }
 
+bool causal_in_range(const struct partita_log *log, const char *name, size_t value, size_t least,
+                     size_t largest)
+{
+    if (value >= least && value <= largest) return true;
+    return log_line(log, "%s = %td: must be from %zu to %zu", name, (ptrdiff_t)value, least,
+                    largest);
+}
+
 static bool sizes_check(const struct partita_causal *c, bool backward)
 {
-    const struct {
-        const char *name;
-        size_t value, least, largest;
-    } ranges[] = {
-        {"batch", c->batch, 1, INT32_MAX},
-        {"channels", c->channels, 1, PTRDIFF_MAX},
-        {"frames", c->frames, 1, c->query_start_loc ? INT32_MAX : PTRDIFF_MAX},
-        {"taps", c->taps, 1, CAUSAL_MAX_TAPS},
-        {"state_len", c->state_len, c->taps - 1, backward ? c->taps - 1 : PTRDIFF_MAX},
-        {"slots", c->slots, c->cache_indices ? 1 : c->batch, PTRDIFF_MAX},
-    };
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].largest)
-            return log_line(&c->log, "%s = %zu: must be from %zu to %zu", ranges[i].name,
-                            ranges[i].value, ranges[i].least, ranges[i].largest);
-    if (c->threads < 0) return log_line(&c->log, "threads = %d: must not be negative", c->threads);
-    return true;
+    const struct partita_log *log = &c->log;
+    const size_t past = c->taps - 1, max_frames = c->query_start_loc ? INT32_MAX : PTRDIFF_MAX;
+    return causal_in_range(log, "batch", c->batch, 1, INT32_MAX) &&
+           causal_in_range(log, "channels", c->channels, 1, PTRDIFF_MAX) &&
+           causal_in_range(log, "frames", c->frames, 1, max_frames) &&
+           causal_in_range(log, "taps", c->taps, 1, CAUSAL_MAX_TAPS) &&
+           causal_in_range(log, "state_len", c->state_len, past, backward ? past : PTRDIFF_MAX) &&
+           causal_in_range(log, "slots", c->slots, c->cache_indices ? 1 : c->batch, PTRDIFF_MAX) &&
+           causal_in_range(log, "threads", (size_t)c->threads, 0, INT32_MAX);
 }
 
 static bool fields_check(const struct partita_causal *c, bool backward)
@@ -70,12 +73,6 @@ static bool fields_check(const struct partita_causal *c, bool backward)
     if (c->cache_seqlens && (!c->state_len || c->initial.data != c->final.data))
         return log_line(&c->log, "cache_seqlens: initial and final must be one array of states");
     return true;
-}
-
-static bool is_same(const struct partita_causal_array *a, const struct partita_causal_array *b)
-{
-    return a->data && a->data == b->data && a->batch == b->batch && a->channel == b->channel &&
-           a->frame == b->frame;
 }
 
 static bool memory_check(const struct partita_causal *c, bool backward)
@@ -111,8 +108,8 @@ static bool memory_check(const struct partita_causal *c, bool backward)
         if (all[i].data && all[i].bytes == SIZE_MAX)
             return log_line(&c->log, "%s: strides put two elements in one place, or exceed memory",
                             all[i].name);
-    if (is_same(&c->x, &c->y)) all[0].data = NULL; // in place
-    if (is_same(&c->initial, &c->final)) all[2].data = NULL;
+    if (!memcmp(&c->x, &c->y, sizeof c->x)) all[0].data = NULL; // in place
+    if (!memcmp(&c->initial, &c->final, sizeof c->final)) all[2].data = NULL;
     return arrays_check(c->log, backward ? "partita_causal_backward" : "partita_causal_forward",
                         all);
 }
@@ -152,6 +149,22 @@ static bool indices_check(const struct partita_causal *c)
     return !c->cache_indices || slots_check(c);
 }
 
+// The inner loops of an instruction set, as kernels_select.
+static const struct causal_kernels *select_kernels(enum cpu_isa isa)
+{
+#ifdef HAVE_AVX512
+    if (isa >= CPU_AVX512) return &k_causal_f32_avx512;
+#endif
+#ifdef HAVE_AVX2
+    if (isa >= CPU_AVX2) return &k_causal_f32_avx2;
+#endif
+#ifdef HAVE_NEON
+    if (isa >= CPU_NEON) return &k_causal_f32_neon;
+#endif
+    (void)isa;
+    return &k_causal_f32_c;
+}
+
 enum { SMALL = 1 << 16 }; // sums that take about as long as to wake a thread
 
 enum partita_status causal_resolve(struct causal *ret, const struct partita_causal *given,
@@ -186,7 +199,7 @@ enum partita_status causal_resolve(struct causal *ret, const struct partita_caus
     const enum cpu_isa isa = cpu_detect();
     ret->block = block;
     ret->kernels = kernels_select(isa, false);
-    ret->sums = causal_kernels_select(isa);
+    ret->sums = select_kernels(isa);
     ret->threads = c->threads ? thread_bound(c->threads) : thread_default();
     const size_t sequences = c->query_start_loc ? 1 : c->batch;
     if (size_mul(size_mul(sequences, c->channels), size_mul(c->frames, c->taps)) < SMALL)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Inner loops of short causal convolution. Everything that rounds is a vec_multiply_add or a single
 // operation, so that results have the same bits in every tile.
-#include "causal_kernels.h"
+#include "causal.h"
 
 #include <assert.h>
 
@@ -27,31 +27,23 @@ INLINE vec vec_exp(vec z)
     return (vec)((bits_vec)ret + ((bits_vec)shifted << 23)); // the rounder has no bits there
 }
 
-// The larger (max) or smaller (min) one of a limit and x; NaN stays.
+// The larger one of a limit and x; NaN stays.
+INLINE vec vec_at_least(float limit, vec x)
+{
 #if VECTOR_BYTES == 64
-#define LIMIT(op, limit, x)                                                                        \
-    (vec) _mm512_##op##_ps((native_vec)vec_broadcast(limit), (native_vec)(x))
+    return (vec)_mm512_max_ps(_mm512_set1_ps(limit), (native_vec)x);
 #elif VECTOR_BYTES == 32
-#define LIMIT(op, limit, x)                                                                        \
-    (vec) _mm256_##op##_ps((native_vec)vec_broadcast(limit), (native_vec)(x))
+    return (vec)_mm256_max_ps(_mm256_set1_ps(limit), (native_vec)x);
 #else
-#define LIMIT(op, limit, x) vec_##op(vec_broadcast(limit), x)
-INLINE vec vec_max(vec limit, vec x)
-{
-    const bits_vec below = (bits_vec)(x < limit);
-    return (vec)(((bits_vec)x & ~below) | ((bits_vec)limit & below));
-}
-
-INLINE vec vec_min(vec limit, vec x)
-{
-    return -vec_max(-limit, -x);
-}
+    const bits_vec below = (bits_vec)(x < vec_broadcast(limit));
+    return (vec)(((bits_vec)x & ~below) | ((bits_vec)vec_broadcast(limit) & below));
 #endif
+}
 
 INLINE vec vec_silu(vec x)
 {
-    const vec numerator = LIMIT(max, -88, x);
-    return numerator / (vec_broadcast(1) + vec_exp(-LIMIT(min, 87, numerator)));
+    const vec numerator = vec_at_least(-88, x);
+    return numerator / (vec_broadcast(1) + vec_exp(vec_at_least(-87, -numerator)));
 }
 
 typedef uint16_t half_vec __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias));
@@ -80,8 +72,13 @@ INLINE void store_lanes(void *y, size_t i, vec v, bool bf16)
 // The constants of a loop.
 struct causal_kind {
     size_t rows;
-    bool bf16, silu;
+    bool bf16, silu, shared;
 };
+
+INLINE vec load_tap(const float *w, bool shared)
+{
+    return shared ? vec_broadcast(*w) : vec_load(w);
+}
 
 // n taps of x from element i on; n is a constant.
 INLINE void causal_add(vec *sum, const struct causal_sum *call, size_t i, const float *w, size_t n,
@@ -89,7 +86,8 @@ INLINE void causal_add(vec *sum, const struct causal_sum *call, size_t i, const 
 {
     vec tap[GROUP];
     UNROLL
-    for (size_t k = 0; k < n; k++) tap[k] = keep_in_register(vec_load(w + k * call->w_pitch));
+    for (size_t k = 0; k < n; k++)
+        tap[k] = keep_in_register(load_tap(w + (ptrdiff_t)k * call->w_pitch, kind.shared));
     UNROLL
     for (size_t q = 0; q < kind.rows + n - 1; q++) {
         const vec v = keep_in_register(load_lanes(call->x, i + q * call->x_pitch, kind.bf16));
@@ -103,11 +101,11 @@ INLINE void causal_lanes(const struct causal_sum *call, size_t row, size_t c,
                          struct causal_kind kind)
 {
     const size_t rest = call->taps % GROUP, step = GROUP * call->x_pitch;
-    const float *w = call->w + (call->shared ? 0 : c);
+    const float *w = call->w + (kind.shared ? 0 : c), *bias = call->bias + (kind.shared ? 0 : c);
     size_t i = row * call->x_pitch + c;
     vec sum[ROWS];
     UNROLL
-    for (size_t r = 0; r < kind.rows; r++) sum[r] = vec_load(call->bias + (call->shared ? 0 : c));
+    for (size_t r = 0; r < kind.rows; r++) sum[r] = load_tap(bias, kind.shared);
     NO_UNROLL
     for (size_t k = GROUP; k <= call->taps; k += GROUP, i += step, w += GROUP * call->w_pitch)
         causal_add(sum, call, i, w, GROUP, kind);
@@ -146,7 +144,7 @@ INLINE void causal_rows(const struct causal_sum *call, size_t row, struct causal
 
 INLINE void causal_sums(const struct causal_sum *call, struct causal_kind kind)
 {
-    const struct causal_kind one = {1, kind.bf16, kind.silu};
+    const struct causal_kind one = {1, kind.bf16, kind.silu, kind.shared};
     size_t i = 0;
     NO_UNROLL
     for (; call->rows - i >= ROWS; i += ROWS) causal_rows(call, i, kind);
@@ -154,22 +152,21 @@ INLINE void causal_sums(const struct causal_sum *call, struct causal_kind kind)
     for (; i < call->rows; i++) causal_rows(call, i, one);
 }
 
+#define SUMS(k) causal_sums(call, (struct causal_kind){ROWS, (k)&1, (k)&2, (k)&4})
+
 static void causal_sum(const struct causal_sum *call)
 {
     assert(call->lanes % CONV_LANES == 0 && call->taps > 0);
-    if (call->bf16 && call->silu) causal_sums(call, (struct causal_kind){ROWS, true, true});
-    else if (call->bf16) causal_sums(call, (struct causal_kind){ROWS, true, false});
-    else if (call->silu) causal_sums(call, (struct causal_kind){ROWS, false, true});
-    else causal_sums(call, (struct causal_kind){ROWS, false, false});
+    WITH_CONSTANT8(call->bf16 + 2 * call->silu + 4 * call->shared, SUMS, 0, 1, 2, 3, 4, 5, 6, 7)
 }
 
-// s (1 + z (1 - s)) with s = 1 / (1 + e), 1 - s = e / (1 + e), e = exp(-z).
+// With u = -z: s (1 - u (1 - s)) with s = 1 / (1 + e), 1 - s = e / (1 + e), e = exp(u).
 static void causal_slope(float *g, const float *z, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
-        const vec v = LIMIT(max, -87, LIMIT(min, 87, vec_load(z + i))), one = vec_broadcast(1);
-        const vec e = vec_exp(-v), s = one / (one + e);
-        const vec slope = s * vec_multiply_add(v, e * s, one);
+        const vec u = -vec_at_least(-87, -vec_at_least(-87, -vec_load(z + i)));
+        const vec one = vec_broadcast(1), e = vec_exp(u), s = one / (one + e);
+        const vec slope = s * vec_multiply_add(-u, e * s, one);
         vec_store(g + i, vec_load(g + i) * slope);
     }
 }

@@ -50,8 +50,7 @@ struct split {
 static inline struct fft_steps split_range(const struct split *split, size_t task)
 {
     const size_t first = task * split->each, end = first + split->each;
-    return (struct fft_steps){first < split->units ? first : split->units,
-                              end < split->units ? end : split->units};
+    return (struct fft_steps){size_min(first, split->units), size_min(end, split->units)};
 }
 
 // The work on a block consists of stages, one after the other. A stage consists of chains of tasks:
