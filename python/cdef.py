@@ -10,7 +10,7 @@ import re
 
 # Each header after those that it includes.
 HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "channelizer.h", "design.h", "sequence.h",
-           "advanced.h", "partita.h")
+           "decode.h", "advanced.h", "partita.h")
 WORDS = {
     "PARTITA_API ": "",
     " PARTITA_NONBLOCKING": "",

@@ -111,6 +111,13 @@ int main(void)
     partita_channel_filter_destroy(narrow);
     partita_channelizer_destroy(channelizer);
 
+    struct partita_decode *decode;
+    struct partita_decode_options *decoding = PLACED((struct partita_decode_options){
+        .sequences = 1, .channels = 1, .n_taps = 4, .log = {partita_log_stderr, NULL}});
+    SET("decode_options", decoding);
+    if (partita_decode_create(decoding, taps, &decode)) return 3;
+    partita_decode_destroy(decode);
+
     double designed[5];
     struct partita_design *design = PLACED((struct partita_design){.cutoff = {0.25}, .width = 0.2, .taps = 5,
                                                                    .log = {partita_log_stderr, NULL}});
@@ -202,7 +209,8 @@ with tempfile.TemporaryDirectory() as folder:
     include = edited(folder, with_new_member)
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
-    for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options", "channel"):
+    for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options", "channel",
+                   "decode_options"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
         said = "options" if struct.endswith("_options") else struct
         report(got[0] == 3 and re.match(f"partita: {said}: byte [0-9]+ is set, but version", got[2]),

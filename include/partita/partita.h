@@ -57,6 +57,7 @@
 #include <partita/advanced.h>
 #include <partita/bank.h>
 #include <partita/channelizer.h>
+#include <partita/decode.h>
 #include <partita/design.h>
 #include <partita/filter.h>
 #include <partita/plan.h>

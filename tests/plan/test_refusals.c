@@ -358,6 +358,21 @@ static void sequences(void **state)
     REFUSED(ARG, "causal is NULL", partita_causal_forward(NULL));
     REFUSED(ARG, "causal is NULL", partita_causal_backward(NULL));
     REFUSED(ARG, "batch = 0", partita_causal_forward(&none));
+
+    const struct partita_decode_options options = {.sequences = 1, .channels = 1, .n_taps = 1};
+    const float *taps = (const float *)memory;
+    struct partita_decode *decode = NULL;
+    size_t slot = 0, bytes;
+    REFUSED(ARG, "options is NULL", partita_decode_memory(NULL, &bytes));
+    REFUSED(ARG, "taps is NULL", partita_decode_create(&options, NULL, &decode));
+    assert_ok(partita_decode_create(&options, taps, &decode));
+    REFUSED(ARG, "decode is NULL", partita_decode_join(NULL, &slot));
+    REFUSED(ARG, "slot 0", partita_decode_drop(decode, slot));
+    REFUSED(ARG, "slot 0", partita_decode_clone(decode, slot, &slot));
+    REFUSED(ARG, "slot 0", partita_decode_rewind(decode, slot, 1));
+    REFUSED(ARG, "slot 0", partita_decode_prefill(decode, slot, memory, memory + 64, 1));
+    REFUSED(ARG, "frames = 9", partita_decode_step(decode, &slot, 1, 9, memory, memory + 64));
+    partita_decode_destroy(decode);
 }
 
 static void channelizers(void **state)
@@ -399,9 +414,9 @@ static bool was_tested(const char *name, size_t length)
 
 static void every_function(void **state)
 {
-    static const char *const headers[] = {"problem",  "plan",        "filter", "stream",
-                                          "bank",     "channelizer", "design", "sequence",
-                                          "advanced", "partita"};
+    static const char *const headers[] = {"problem", "plan",        "filter", "stream",
+                                          "bank",    "channelizer", "design", "sequence",
+                                          "decode",  "advanced",    "partita"};
     static char text[1 << 16];
     size_t functions = 0;
     (void)state;
