@@ -11,11 +11,19 @@ def library_network(library, name):
     def make():
         if library == "timm":
             import timm
-            return timm.create_model(name)
+            return without_zeros(timm.create_model(name))
         import torchvision
         arguments = {"init_weights": True, "aux_logits": False} if name in ("googlenet", "inception_v3") else {}
-        return torchvision.models.get_model(name, weights=None, **arguments)
+        return without_zeros(torchvision.models.get_model(name, weights=None, **arguments))
     return make
+
+
+def without_zeros(model):
+    """The model, with random values in the parameters that are zeros, which would hide the layers before them."""
+    for parameter in model.parameters():
+        if not parameter.any():
+            nn.init.normal_(parameter, std=0.02)
+    return model
 
 
 def without_dropout(model):
