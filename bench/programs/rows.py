@@ -23,8 +23,8 @@ def interleaved(functions, repetitions=3, seconds=0, calls=1):
     return times
 
 
-def print_row(case, contender, threads, times, check, n_bytes=""):
-    """A row from the seconds that an item took in each repetition."""
+def print_row(case, contender, threads, times, check, n_bytes="", largest=""):
+    """A row from the seconds that an item took in each repetition; `largest`: of an item, over the mean."""
     median = statistics.median(times)
-    print(f"{case},{contender},{threads},{median * 1e9:.5g},{(max(times) - min(times)) / median:.3f},,{n_bytes},{check:.3g}",
-          flush=True)
+    print(f"{case},{contender},{threads},{median * 1e9:.5g},{(max(times) - min(times)) / median:.3f},{largest},{n_bytes},"
+          f"{check:.3g}", flush=True)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import Module, Parameter
 
@@ -17,8 +18,8 @@ from .modules import ConvTranspose3d as ConvTranspose3d
 from .modules import forget as forget
 
 __all__ = ["CausalLongConv", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-           "causal_conv1d", "causal_conv1d_update", "forget", "functional", "long_conv", "replace_", "restore_",
-           "set_cache_limit", "set_saved_memory", "testing"]
+           "DecodeState", "causal_conv1d", "causal_conv1d_update", "forget", "functional", "long_conv", "replace_",
+           "restore_", "set_cache_limit", "set_saved_memory", "testing"]
 
 class CausalLongConv(Module):
     taps: Parameter
@@ -34,6 +35,38 @@ class CausalLongConv(Module):
     ) -> None: ...
     def forward(self, x: Tensor) -> Tensor: ...
     def extra_repr(self) -> str: ...
+
+class DecodeState:
+    channels: int
+    dtype: torch.dtype
+    nbytes: int
+    def __init__(
+        self,
+        taps: Tensor,
+        sequences: int = 1,
+        *,
+        max_frames: int | None = None,
+        rewind: int = 0,
+        dtype: torch.dtype | None = None,
+        threads: int | None = None,
+    ) -> None: ...
+    @staticmethod
+    def memory(
+        channels: int,
+        n_taps: int,
+        sequences: int = 1,
+        *,
+        max_frames: int | None = None,
+        rewind: int = 0,
+        dtype: torch.dtype = ...,
+    ) -> int: ...
+    def join(self) -> int: ...
+    def clone(self, slot: int) -> int: ...
+    def drop(self, slot: int) -> None: ...
+    def rewind(self, slot: int, n: int) -> None: ...
+    def position(self, slot: int) -> int: ...
+    def prefill(self, slot: int, x: Tensor) -> Tensor: ...
+    def step(self, x: Tensor, slots: Iterable[int] | None = None) -> Tensor: ...
 
 def causal_conv1d(
     x: Tensor,
