@@ -140,6 +140,17 @@ def python():
                 each_count("network, torch", case.format(kind), "partita", "torch", *bounds)
     for kind in ("step", "infer", "infer-autocast"):
         add("the worst of 25 networks, torch", SLOWEST_NETWORK.format(kind), PARTITA, ("torch", 1), "ratio", 0.98)
+    for kind in ("bf16", "f32"):
+        case = f"causal-conv1d-4-d8192-t1024-{kind}"
+        each_count("short causal convolution, torch", case, "partita", "torch", 8, 15)
+        each_count("the same, a compiled loop", case, "partita", "torch-compiled", 1.3, 2)
+        add("the same, a copy of x", case, PARTITA, ("copy", 1), "peak", 70, 85)
+        for case in (f"causal-update-4-d8192-b{batch}-{kind}" for batch in (1, 64)):
+            add("one frame of it, a compiled sum", case, PARTITA, ("torch-compiled", 1), "ratio", 2, 5)
+    each_count("sequence model, torch.fft", "sequence-hyena-step", "partita", "torch", 2.5, 5)
+    for name in ("hyena", "hyena-b8", "hyena-layer", "mamba", "wavenet", "codec"):
+        for kind in ("step", "infer"):
+            add("sequence model, torch", f"sequence-{name}-{kind}", PARTITA, ("torch", 1), "ratio")
 
 
 def interpolate(low, high, r):

@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: MIT
 """Networks of PyTorch whose convolutions are timed and tested: those of TABLE are timed in every mode; those of ZOO
-come from torchvision and timm, with random weights."""
+come from torchvision and timm, with random weights. The functions are for calls of them."""
+import copy
+import sys
+
+import rows
 import torch
 from torch import nn
 from torch.nn.utils import parametrizations
+
+# Errors of float32 through some 20 layers are below 1e-4; a wrong tap or channel changes results by more than this.
+# Gradients differ more: a sample whose sign is lost in rounding passes ReLU or does not, with any library. Of one image,
+# one such sample in VGG-11 changes all gradients before it by 0.001 to 0.008.
+LARGEST_ERROR, LARGEST_ERROR_OF_GRADIENTS = 1e-3, 0.03
+# Winograd's rounding errors are up to five times those of direct sums (docs/decisions/0014-winograd.md).
+LARGEST_TIMES_TORCH = 10
 
 
 def library_network(library, name):
@@ -32,6 +43,47 @@ def without_dropout(model):
         if type(layer).__name__ in ("Dropout", "DropPath", "StochasticDepth"):
             layer.__dict__.update({name: 0.0 for name in ("p", "drop_prob") if name in layer.__dict__})
     return model
+
+
+def training_step(model, x):
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+
+    def step():
+        optimizer.zero_grad()
+        x.grad = None
+        model(x).float().square().mean().backward()
+        optimizer.step()
+    return step
+
+
+def inference(model, x):
+    def run():
+        with torch.no_grad():
+            return model(x)
+    return run
+
+
+def result_of(model, x, train):
+    """What is compared: outputs, or the gradients of all weights in one vector."""
+    model = copy.deepcopy(model)
+    if not train:
+        return inference(model, x)()
+    model(x).float().square().mean().backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def call_of(model, x, train):
+    return (training_step if train else inference)(model, x)
+
+
+def errors(case, models, x, train, expected, largest=None):
+    """The distances of the contenders' results from the expected ones; None, with a message, if Partita's is too large."""
+    found = {who: rows.distance(result_of(model, x, train), expected) for who, model in models.items()}
+    largest = largest or (LARGEST_ERROR_OF_GRADIENTS if train else LARGEST_ERROR)
+    if found["partita"] <= max(largest, LARGEST_TIMES_TORCH * found["torch"]):
+        return found
+    print(f"{case}: errors {found}", file=sys.stderr)
+    return None
 
 
 class Residual(nn.Module):

@@ -9,8 +9,6 @@ from conv1d in float64.
 
 Cases: causal-conv1d-4-d8192-t1024-TYPE, one sequence of 1024 frames, channels last as in models, and
 causal-update-4-d8192-bBATCH-TYPE, one new frame of each sequence, with the states that follow."""
-import argparse
-import fnmatch
 import sys
 
 import rows
@@ -44,10 +42,6 @@ def update_by_hand(x, state, w, b):
     return F.silu((window * w).sum(-1) + b)
 
 
-def distance(result, exact):
-    return float(torch.linalg.vector_norm(result.double() - exact) / torch.linalg.vector_norm(exact))
-
-
 def whole(dtype, batch):
     """The functions of a case, and the exact result."""
     x = torch.randn(batch, FRAMES, CHANNELS).to(dtype).transpose(1, 2)
@@ -72,7 +66,7 @@ def measure(case, make, dtype, batch, quick):
         torch.set_num_threads(threads)
         torch.manual_seed(1)
         calls, exact = make(dtype, batch)
-        errors = {who: distance(call(), exact) for who, call in calls.items() if who != "copy"}
+        errors = {who: rows.distance(call(), exact) for who, call in calls.items() if who != "copy"}
         if not max(errors.values()) <= LARGEST_ERROR[dtype]:
             sys.exit(f"{case}: errors {errors}")
         for who, times in rows.interleaved(calls, seconds=0 if quick else SECONDS * len(calls)).items():
@@ -87,16 +81,5 @@ def cases():
             yield f"causal-update-{TAPS}-d{CHANNELS}-b{batch}-{name}", update, dtype, batch
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="three calls a row")
-    parser.add_argument("--case", default="*")
-    arguments = parser.parse_args()
-    print(rows.HEADER)
-    with torch.no_grad():
-        for case, *described in cases():
-            if fnmatch.fnmatch(case, arguments.case):
-                measure(case, *described, arguments.quick)
-
-
-main()
+with torch.no_grad():
+    rows.run(__doc__, cases(), measure)
