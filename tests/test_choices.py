@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "plan"
-LEVELS = ("avx512", "avx2", "c")
+LEVELS = ("avx512bf16", "avx512", "avx2", "c")
 TOLERANCE = 0.01
 
 

@@ -4,7 +4,8 @@
 // Seconds are those of a whole call or of a frame of a stream. White-box: an estimate's digits and
 // sizes are not public. tests/test_choices.py compares them with tests/plan/choices-*.csv. Threads
 // change no choice.
-//   bench_choices c|avx2|avx512|neon
+//   bench_choices c|avx2|avx512|avx512bf16|neon
+// avx512bf16 is AVX-512 with products of pairs of bf16, which serve problems of bf16 alone.
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ static void print_choice(const char *name, const struct partita_problem *problem
                          enum partita_direction direction, unsigned filter_uses)
 {
     const struct partita_options options = {.filter_uses = filter_uses};
+    if (model.pairs && problem->signal != PARTITA_BF16) return;
     struct partita_plan plan = {.engines = cpu_engines, .direction = direction, .isa = model.isa};
     struct estimate choice;
     const struct engine *engine = NULL;
@@ -76,13 +78,15 @@ static void print_networks(void)
 
 int main(int argc, char **argv)
 {
-    enum cpu_isa isa = CPU_C;
-    while (argc == 2 && isa <= CPU_AVX512 && strcmp(cpu_isa_name(isa), argv[1]) != 0) isa++;
-    if (argc != 2 || isa > CPU_AVX512) {
-        fprintf(stderr, "usage: %s c|avx2|avx512\n", argv[0]);
+    const bool pairs = argc == 2 && !strcmp(argv[1], "avx512bf16");
+    enum cpu_isa isa = pairs ? CPU_AVX512 : CPU_C;
+    while (argc == 2 && !pairs && isa < CPU_ISAS && strcmp(cpu_isa_name(isa), argv[1]) != 0) isa++;
+    if (argc != 2 || isa == CPU_ISAS) {
+        fprintf(stderr, "usage: %s c|avx2|avx512|avx512bf16|neon\n", argv[0]);
         return 2;
     }
     cost_model_default(&model, isa);
+    model.pairs = pairs;
     model.shared_bytes = (size_t)32 << 20;
     printf("case,engine,variant,transform,hop,seconds\n");
     size_t n;

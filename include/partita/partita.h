@@ -40,7 +40,8 @@
 //          time may process a stream; others may swap its filter and read its status and
 //          statistics. Global state: the lock around FFTW's planner, the size of the last cache,
 //          the properties and the memory pool of each GPU that was used, and settings that are read
-//          once per process: PARTITA_CPU=c|avx2|avx512|neon lowers the instruction set,
+//          once per process: PARTITA_CPU=c|avx2|avx512|neon lowers the instruction set (avx512 is
+//          AVX-512 without AVX512-BF16),
 //          PARTITA_FFT=native|fftw prefers a transform, PARTITA_LOG=stderr prints reasons,
 //          PARTITA_CUDA_MODULE and PARTITA_CUFFT name files for devices. The library starts threads
 //          inside calls of bounded problems, of spectra and of the functions below (OpenMP), and

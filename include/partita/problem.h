@@ -169,6 +169,8 @@ struct partita_problem {
     // Type of x and y [f32]. PARTITA_F16 and PARTITA_BF16 are allowed in bounded problems, by the
     // engines for layers and in all directions: arrays are converted to f32 when they are read, and
     // results are rounded to nearest even from sums in f32, those of f16 beyond 65504 to infinity.
+    // Where the processor has AVX512-BF16, direct sums and matrix products multiply bf16 as it is,
+    // and count denormal numbers as 0.
     enum partita_type signal;
     // Type of w [that of the signal]: that of the signal, or for a complex signal its real
     // counterpart.

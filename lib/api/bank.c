@@ -33,16 +33,11 @@ static bool sizes_in_range(const struct partita_bank_options *options)
            size_in_range(log, "latency", options->latency, 0, MAX_TAPS);
 }
 
-static bool on_device(const struct partita_bank_options *options)
-{
-    return options->device && strcmp(options->device, "cpu") != 0;
-}
-
 static enum partita_status check_options(const struct partita_bank_options *options)
 {
     const struct partita_log *log = &options->log;
     if (!sizes_in_range(options)) return PARTITA_ERR_ARG;
-    if (on_device(options) && options->block % 16)
+    if (options->device && strcmp(options->device, "cpu") != 0 && options->block % 16)
         return log_error(log, PARTITA_ERR_UNSUPPORTED,
                          "bank.block = %zu: on a device a multiple of 16", options->block);
     if (options->in_channels > 1 && !options->out_channels)

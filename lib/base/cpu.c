@@ -42,6 +42,19 @@ enum cpu_isa cpu_detect(void)
     return (enum cpu_isa)known;
 }
 
+bool cpu_sums_pairs(void)
+{
+#if defined __x86_64__
+    static _Atomic int known = -1;
+    if (known < 0)
+        known = supported_isa() == CPU_AVX512 && __builtin_cpu_supports("avx512bf16") &&
+                cpu_lower(CPU_ISAS, getenv("PARTITA_CPU")) == CPU_ISAS;
+    return known > 0;
+#else
+    return false;
+#endif
+}
+
 const char *cpu_isa_name(enum cpu_isa isa)
 {
     assert((size_t)isa < sizeof names / sizeof *names);

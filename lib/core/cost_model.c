@@ -100,11 +100,13 @@ void cost_model_default(struct cost_model *ret, enum cpu_isa isa)
 {
     const double narrow[] = {[CPU_C] = 6, [CPU_NEON] = 2.5, [CPU_AVX2] = 1.2, [CPU_AVX512] = 1};
     *ret = (struct cost_model){.isa = isa, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
+    ret->pairs = isa == CPU_AVX512 && cpu_sums_pairs();
     for (int f64 = 0; f64 < 2; f64++) {
         const double wide = 1e-9 * (f64 ? 2 : 1);
         const double slow = narrow[isa] * wide;
         struct cost_rates *costs = &ret->costs[f64];
         costs->work = (struct work){.fma = 0.017 * slow,
+                                    .pair = 0.017 * slow,
                                     .call = 50e-9,
                                     .copy = 0.073 * wide,
                                     .copy_far = 0.4 * wide,

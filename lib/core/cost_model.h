@@ -24,6 +24,7 @@ struct work {
     // Measured by calibration.
     double fma;      // direct kernel: one real multiply-add of a 64-tap filter, computed in tiles
     double call;     // fixed cost of a call of the direct kernel
+    double pair;     // two multiply-adds of a pair of bf16 (kernels->conv_pairs)
     double copy;     // copying one scalar into a window or to an output
     double copy_far; // the same from and to memory beyond the caches
     double fetch;    // extra time per scalar of a transform's first pass over samples that are not
@@ -55,6 +56,7 @@ struct cost_rates {
 
 struct cost_model {
     enum cpu_isa isa;
+    bool pairs;                 // cpu_sums_pairs()
     size_t cache_bytes;         // L2 of one core
     size_t shared_bytes;        // last-level cache, which cores share
     struct cost_rates costs[2]; // f32, f64

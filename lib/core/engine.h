@@ -46,6 +46,8 @@ struct estimate {
     size_t reach;          // positions beyond the results that depend on a sample that its rounding
                            // errors reach; 0: as many as the transform has samples; SIZE_MAX: tiles
                            // anywhere, also of other items of the batch
+    size_t pair_row;       // filters of bf16 are packed from pairs of the taps in every two rows of
+                           // this length; 0: from taps in f32
     bool resamples;        // problem.up: a run or step writes the outputs, not those of branches
     // The engine's own decision, from which plan_create builds exactly the estimated plan.
     _Alignas(16) unsigned char decision[DECISION_BYTES];

@@ -72,9 +72,16 @@ enum partita_status filter_repack(struct partita_filter *filter, const void *tap
     if (!workspace && all && !(taken = mem_reserve(&plan->allocator, all)))
         return PARTITA_ERR_NOMEM;
     const struct region scratch = {taken ? taken : workspace, taken ? bytes : plan_workspace(plan)};
-    if (wide)
-        taps = storage_convert(plan, (char *)scratch.data + mem_round(scratch.bytes), taps,
-                               plan_taps(plan), true);
+    char *given = (char *)scratch.data + mem_round(scratch.bytes);
+    const size_t n = plan_taps(plan), row = plan->choice.pair_row;
+    const size_t length = row == 1 ? n / 2 : row; // of a call; adjacent taps are one
+    for (size_t i = 0; row && i < n; i += 2 * length) {
+        const uint16_t *first = (const uint16_t *)taps + i;
+        plan->kernels->pair(given + i * sizeof *first, first, first + row, row == 1 ? 2 : 1,
+                            length);
+    }
+    if (row) taps = given;
+    else if (wide) taps = storage_convert(plan, given, taps, n, true);
     const enum partita_status status = engine->filter.pack(filter, taps, &scratch);
     filter->nonfinite = plan->choice.spread && !taps_are_finite(plan, taps);
     mem_release(&plan->allocator, taken);

@@ -8,13 +8,6 @@
 
 #include <string.h>
 
-// The first child that has a step from `step` on; a child has `below`, the first one's start after
-// `before`.
-static size_t child_at(size_t step, size_t before, size_t below)
-{
-    return step > before ? (step - before) / below : 0;
-}
-
 // A transform under way: samples on one side, spectrum on the other.
 struct native_job {
     const struct native *native;
@@ -91,16 +84,6 @@ static void run_leaves(const struct native *native, const struct fft_target *tar
     }
 }
 
-static bool is_near(const struct native *native, const struct subtree *at)
-{
-    return native->length[at->pass] * complex_bytes(native) <= NEAR_BYTES;
-}
-
-static bool is_all(const struct native *native, const struct subtree *at, struct fft_steps steps)
-{
-    return steps.end - steps.first == native->steps[at->pass];
-}
-
 // A pass over the same columns of `nodes` nodes. Forward, the first pass of all reads the samples;
 // inverse, the last one writes them.
 static void run_pass(const struct native_job *job, const struct subtree *at,
@@ -122,7 +105,8 @@ static void run_nodes(const struct native_job *job, const struct subtree *first,
         return;
     }
     const struct fft_node node = all_columns(native, first);
-    const size_t radix = radix_of(native, first), children = is_near(native, first) ? 1 : radix;
+    const bool near = native->length[first->pass] * complex_bytes(native) <= NEAR_BYTES;
+    const size_t radix = radix_of(native, first), children = near ? 1 : radix;
     if (job->target) run_pass(job, first, &node, nodes);
     for (size_t q = 0; q < children; q++) {
         const struct subtree below = child(native, first, q);
@@ -138,7 +122,7 @@ static void run_steps(const struct native_job *job, const struct subtree *at,
     const struct native *native = job->native;
     assert(steps.first <= steps.end && steps.end <= native->steps[at->pass]);
     if (steps.first == steps.end) return;
-    if (is_all(native, at, steps)) {
+    if (steps.end - steps.first == native->steps[at->pass]) {
         run_nodes(job, at, 1);
         return;
     }
@@ -147,8 +131,8 @@ static void run_steps(const struct native_job *job, const struct subtree *at,
     const size_t before = job->target ? chunks : 0, after = job->target ? 0 : radix * step;
     const struct fft_node node = columns(native, at, fft_steps_within(steps, after, chunks));
     if (job->target && node.first < node.end) run_pass(job, at, &node, 1);
-    for (size_t q = child_at(steps.first, before, step); q < radix && before + q * step < steps.end;
-         q++) {
+    const size_t skipped = steps.first > before ? (steps.first - before) / step : 0; // children
+    for (size_t q = skipped; q < radix && before + q * step < steps.end; q++) {
         const struct subtree below = child(native, at, q);
         run_steps(job, &below, fft_steps_within(steps, before + q * step, step));
     }

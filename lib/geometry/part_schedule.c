@@ -72,12 +72,6 @@ size_t part_schedule_intervals(const struct part_schedule *schedule, size_t k)
     return begin >= end ? 0 : ceil_div((size_t)(end - begin), schedule->apart);
 }
 
-// a * b modulo a number that may exceed 2^32.
-static size_t multiply_mod(size_t a, size_t b, size_t modulus)
-{
-    return (size_t)((unsigned __int128)a * b % modulus);
-}
-
 // In units the taps' part i begins at i * t, the signal's part j at j * s, and nothing divides both
 // t and s: i t + j s = at is solved by the latest i in reach that leaves a multiple of s, and from
 // there by steps of s and t.
@@ -88,7 +82,8 @@ struct part_schedule_pairs part_schedule_pairs(const struct part_schedule *sched
     assert(begin % schedule->unit == 0);
     const size_t at = begin / schedule->unit;
     const size_t top = size_min(at / t, schedule->taps - 1);
-    const size_t back = (top % s + s - multiply_mod(at % s, schedule->inverse, s)) % s;
+    const unsigned __int128 wide = (unsigned __int128)(at % s) * schedule->inverse;
+    const size_t back = (top % s + s - (size_t)(wide % s)) % s;
     if (back > top) return (struct part_schedule_pairs){.count = 0};
     const size_t i = top - back, j = (at - i * t) / s;
     assert((at - i * t) % s == 0);

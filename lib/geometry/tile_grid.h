@@ -75,26 +75,16 @@ static inline ptrdiff_t tile_sample(const struct tile_side *side, size_t image, 
            (ptrdiff_t)side->step * q;
 }
 
-static inline bool tile_inside(const struct tile_side *side, ptrdiff_t sample)
-{
-    return sample >= 0 && sample < (ptrdiff_t)side->size;
-}
-
-// Position of the first output of a tile, and of its first input.
+// Position of the first output of a tile.
 static inline ptrdiff_t tile_output(const struct tile_axis *axis, size_t tile)
 {
     return axis->first + (ptrdiff_t)(axis->tile * tile);
 }
 
-static inline ptrdiff_t tile_input(const struct tile_axis *axis, size_t tile)
-{
-    return tile_output(axis, tile) + axis->lead;
-}
-
-// The same of the array of outputs or of inputs, and that array.
+// The same in the array of outputs or of inputs, and that array.
 static inline ptrdiff_t tile_position(const struct tile_axis *axis, bool outputs, size_t tile)
 {
-    return outputs ? tile_output(axis, tile) : tile_input(axis, tile);
+    return tile_output(axis, tile) + (outputs ? 0 : axis->lead);
 }
 
 static inline const struct tile_side *tile_side(const struct tile_axis *axis, bool outputs)

@@ -22,21 +22,17 @@ static bool is_size(size_t n, bool sevens)
     return n == 1;
 }
 
-// The least first * 2^i that is at least n.
-static size_t double_up_to(size_t first, size_t n)
-{
-    while (first < n) first *= 2;
-    return first;
-}
-
 size_t tile_tables_next_size(size_t n, bool sevens)
 {
     static const size_t odd[] = {1, 5, 7};
     size_t best = SIZE_MAX;
     if (is_size(n, sevens)) return n;
     for (size_t i = 0; i < (sevens ? 3 : 1); i++)
-        for (size_t three = odd[i]; three < 3 * n; three *= 3)
-            best = size_min(best, double_up_to(three, n));
+        for (size_t three = odd[i]; three < 3 * n; three *= 3) {
+            size_t even = three;
+            while (even < n) even *= 2;
+            best = size_min(best, even);
+        }
     return best;
 }
 

@@ -82,19 +82,6 @@ static double split_error(const struct request *request, const struct winograd_s
     return winograd_error(request, grid, weight ? tiles : (double)split->in);
 }
 
-static size_t split_transform(const struct winograd_split *split)
-{
-    const struct tile_axis *axis = split->grid.axis;
-    return size_max(axis[0].extent, size_max(axis[1].extent, axis[2].extent));
-}
-
-static bool has_odd_extent(const struct tile_grid *grid)
-{
-    bool odd = false;
-    for (int a = 0; a < 3; a++) odd |= grid->axis[a].extent > 1 && grid->axis[a].extent % 2;
-    return odd;
-}
-
 double winograd_budget(const struct request *request)
 {
     return request->error_budget > 0 ? request->error_budget
@@ -114,11 +101,15 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
     double even_products = INFINITY;
     for (int i = 0; i < splits && made; i++) {
         struct estimate now = {0};
+        const struct tile_axis *axis = split.grid.axis;
         const bool odd = i >= SPLITS;
-        if (!split_grid(i % SPLITS, &split) || has_odd_extent(&split.grid) != odd) continue;
+        if (!split_grid(i % SPLITS, &split)) continue;
+        bool has_odd = false;
+        for (int a = 0; a < 3; a++) has_odd |= axis[a].extent > 1 && axis[a].extent % 2;
+        if (has_odd != odd) continue;
         const double products = (double)split.frequencies * (double)split.grid.tiles;
         if (odd && 8 * products > 7 * even_products) continue;
-        now.transform = split_transform(&split);
+        for (int a = 0; a < 3; a++) now.transform = size_max(now.transform, axis[a].extent);
         if (request->transform && now.transform != request->transform) continue;
         if (now.transform > request_max_transform(request)) continue;
         now.error = split_error(request, &split);

@@ -33,7 +33,18 @@ struct conv {
     const struct conv_operands *operands;
     struct conv_prefetch *prefetch; // NULL: nothing is prefetched besides the operands
     size_t w_channel;               // a constant 1 where weights of a term are adjacent
+    bool pairs;                     // operands are pairs of bf16
 };
+
+// The sum plus the products of two operands.
+INLINE vec conv_add(const struct conv *call, vec a, vec b, vec sum)
+{
+#if VECTOR_BYTES == 64 && REAL_BYTES == 4
+    if (call->pairs) return vec_add_pairs(a, b, sum);
+#endif
+    (void)call;
+    return vec_multiply_add(a, b, sum);
+}
 
 // The next line to prefetch.
 INLINE void conv_fetch_line(struct conv_prefetch *prefetch)
@@ -127,14 +138,14 @@ INLINE void conv_terms(const struct conv *call, const struct conv_operand *from,
             v[p] = rows > 1 ? keep_in_register(vec_load(in + p * LANES)) : vec_load(in + p * LANES);
             UNROLL
             for (size_t r = 0; r < rows && rows < width; r++)
-                sum[r * width + p] = vec_multiply_add(factor[r], v[p], sum[r * width + p]);
+                sum[r * width + p] = conv_add(call, factor[r], v[p], sum[r * width + p]);
         }
         UNROLL
         for (size_t r = 0; r < rows && rows >= width; r++) {
             factor[r] = conv_factor(&weights, r, width);
             UNROLL
             for (size_t p = 0; p < width; p++)
-                sum[r * width + p] = vec_multiply_add(factor[r], v[p], sum[r * width + p]);
+                sum[r * width + p] = conv_add(call, factor[r], v[p], sum[r * width + p]);
         }
     }
 }
@@ -221,10 +232,18 @@ INLINE void conv_all(const struct conv *call)
 
 void KERNEL(conv)(const struct conv_operands *operands, struct conv_prefetch *prefetch)
 {
-    if (!prefetch && operands->w_channel == 1) conv_all(&(struct conv){operands, NULL, 1});
-    else if (operands->w_channel == 1) conv_all(&(struct conv){operands, prefetch, 1});
-    else conv_all(&(struct conv){operands, prefetch, operands->w_channel});
+    if (!prefetch && operands->w_channel == 1) conv_all(&(struct conv){operands, NULL, 1, false});
+    else if (operands->w_channel == 1) conv_all(&(struct conv){operands, prefetch, 1, false});
+    else conv_all(&(struct conv){operands, prefetch, operands->w_channel, false});
 }
+
+#if VECTOR_BYTES == 64 && REAL_BYTES == 4
+void KERNEL(conv_pairs)(const struct conv_operands *operands, struct conv_prefetch *prefetch)
+{
+    if (operands->w_channel == 1) conv_all(&(struct conv){operands, prefetch, 1, true});
+    else conv_all(&(struct conv){operands, prefetch, operands->w_channel, true});
+}
+#endif
 
 // Lane j of the result is the sum of the lanes of v[j].
 INLINE vec conv_sum_lanes(vec v[LANES])

@@ -76,6 +76,15 @@ CONVERT(narrow_f16, uint16_t, float, f16_of_f32)
 CONVERT(widen_bf16, float, uint16_t, f32_of_bf16)
 CONVERT(narrow_bf16, uint16_t, float, bf16_of_f32)
 
+void KERNEL(pair)(void *restrict y_, const void *first_, const void *second_, size_t step, size_t n)
+{
+    uint32_t *restrict y = y_;
+    const uint16_t *first = first_, *second = second_;
+    for (size_t i = 0; i < n && step == 1; i++) y[i] = first[i] | (uint32_t)second[i] << 16;
+    for (size_t i = 0; i < n && step > 1; i++)
+        y[i] = first[i * step] | (uint32_t)second[i * step] << 16;
+}
+
 #else
 typedef int no_half; // f64 has no storage in two bytes
 #endif

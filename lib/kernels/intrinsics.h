@@ -28,6 +28,14 @@ INLINE vec vec_multiply_add(vec a, vec b, vec c)
     return (vec)VEC_OP(_mm512_fmadd)((native_vec)a, (native_vec)b, (native_vec)c);
 }
 
+// c plus the products of both bf16 of each word of a and b: AVX512-BF16, for which these files are
+// not compiled.
+INLINE vec vec_add_pairs(vec a, vec b, vec c)
+{
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+
 INLINE vec vec_load_first(const REAL *x, size_t n)
 {
     return (vec)VEC_OP(_mm512_maskz_loadu)((vec_mask)((1u << n) - 1), x);

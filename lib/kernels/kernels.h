@@ -190,6 +190,12 @@ struct conv_operands {
 
 typedef void conv_fn(const struct conv_operands *operands, struct conv_prefetch *prefetch);
 
+// conv_pairs: the same with a pair of bf16 in place of each scalar of w and x: a term adds the
+// product of the upper halves, then that of the lower ones, each rounded to nearest even. Denormal
+// numbers count as 0, also as sums, whatever the caller does with them. Tolerance: that of twice as
+// many terms. Source: VDPBF16PS, Intel 64 and IA-32 Architectures Software Developer's Manual,
+// volume 2.
+
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
 // < terms; n is a multiple of a block. Each lane has its own sum; the lanes are added in a tree.
 // Tolerance of the sum: 4 u sqrt(n), relative L2. While the first terms are summed, the n scalars
@@ -357,6 +363,10 @@ typedef double sum_fn(const void *x, size_t n);
 enum half { HALF_F16, HALF_BF16, HALF_TYPES };
 typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
 
+// y[i] = first[i*step] in the lower half, second[i*step] in the upper half of a word, i < n.
+typedef void pair_fn(void *restrict y, const void *first, const void *second, size_t step,
+                     size_t n);
+
 // Tiles of a Winograd transform along one axis: element k of the tiles of row r is at offset[k] of
 // x, with adjacent tiles; n is a multiple of a block (CONV_BLOCK_BYTES).
 struct winograd_rows {
@@ -454,6 +464,8 @@ struct kernels {
     bool f64;
     EACH_KERNEL(KERNEL_SLOT)
     convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
+    pair_fn *pair;                                      // likewise
+    conv_fn *conv_pairs; // if cpu_sums_pairs(); NULL for f64 and other instruction sets
     const struct fft_kernels *fft;
 };
 // clang-format on

@@ -15,6 +15,8 @@
 #define PROTOTYPE(type, op) type KERNEL(op);
 EACH_KERNEL(PROTOTYPE)
 convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // of f32
+pair_fn KERNEL(pair);
+conv_fn KERNEL(conv_pairs); // of AVX-512
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

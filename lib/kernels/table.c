@@ -13,6 +13,10 @@ const struct kernels KERNEL(table) = {
 #if REAL_BYTES == 4
     .widen = {[HALF_F16] = KERNEL(widen_f16), [HALF_BF16] = KERNEL(widen_bf16)},
     .narrow = {[HALF_F16] = KERNEL(narrow_f16), [HALF_BF16] = KERNEL(narrow_bf16)},
+    .pair = KERNEL(pair),
+#if VECTOR_BYTES == 64
+    .conv_pairs = KERNEL(conv_pairs),
+#endif
 #endif
     .fft = &KERNEL(fft),
     EACH_KERNEL(ENTRY)

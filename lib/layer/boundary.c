@@ -28,7 +28,7 @@ static ptrdiff_t ghost_source(enum partita_boundary boundary, ptrdiff_t size, pt
 }
 
 // Adjacent samples; x is NULL if they are constant.
-static void move_samples(const struct extension *extension, char *extended, char *x, size_t bytes)
+static void move_adjacent(const struct extension *extension, char *extended, char *x, size_t bytes)
 {
     const struct partita_plan *plan = extension->plan;
     const size_t sample = plan->shape.sample_bytes;
@@ -55,7 +55,7 @@ static void move_axis(const struct extension *extension, int i, char *extended, 
             continue;
         }
         if (from && source == at) moved = size_min((size_t)(size - at), n - k);
-        move_samples(extension, extended + k * step, from, moved * step);
+        move_adjacent(extension, extended + k * step, from, moved * step);
     }
 }
 

@@ -26,13 +26,6 @@ static bool any_nonfinite(const struct partita_plan *plan, const void *samples, 
     return plan->kernels->peak(samples, scalars) >= shape_infinity_bits(&plan->shape);
 }
 
-// Whether a magnitude is not below the limit, which is given by its bits.
-static bool scan_array(const struct partita_plan *plan, const void *samples, size_t n,
-                       uint64_t limit)
-{
-    return plan_scan(plan, samples, n * (plan->shape.complex_signal ? 2 : 1), limit);
-}
-
 // The arrays of a direction: planes of samples of x, y and taps.
 struct array {
     size_t items, channels, plane;
@@ -61,7 +54,8 @@ static bool look_at_outputs(const struct partita_plan *plan, const char *y,
 
 static bool scan_nonfinite(const struct partita_plan *plan, const void *samples, size_t n)
 {
-    return scan_array(plan, samples, n, shape_infinity_bits(&plan->shape));
+    const size_t scalars = n * (plan->shape.complex_signal ? 2 : 1);
+    return plan_scan(plan, samples, scalars, shape_infinity_bits(&plan->shape));
 }
 
 static struct array array_of(const struct shape *shape, bool outputs)
@@ -80,18 +74,16 @@ static bool may_have_spread(const struct partita_plan *plan, const struct operan
     if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         return scan_nonfinite(plan, operands->to, plan_taps(plan));
     if (plan->choice.peaks) return atomic_load(operands->peak) >= large_bits(shape);
+    const size_t scalars = shape_samples(shape, !forward) * (shape->complex_signal ? 2 : 1);
     if (plan->choice.spread == 1)
-        return scan_array(plan, operands->from[0], shape_samples(shape, !forward),
-                          large_bits(shape));
+        return plan_scan(plan, operands->from[0], scalars, large_bits(shape));
     return look_at_outputs(plan, operands->to, &to);
 }
 
-// A copy with zeros in place of samples that are not finite; NULL without memory.
-static char *copy_finite(const struct partita_plan *plan, const void *samples, size_t n)
+// Copies samples, with zeros in place of those that are not finite.
+static char *copy_finite(const struct partita_plan *plan, char *copy, const void *samples, size_t n)
 {
     const size_t bytes = plan->shape.sample_bytes;
-    char *copy = mem_reserve(&plan->allocator, size_mul(n, bytes));
-    if (!copy) return NULL;
     memcpy(copy, samples, n * bytes);
     for (size_t i = 0; i < n; i++)
         if (any_nonfinite(plan, copy + i * bytes, 1)) memset(copy + i * bytes, 0, bytes);
@@ -201,33 +193,31 @@ static enum partita_status repair_call(const struct partita_plan *plan,
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     const bool forward = plan->direction == PARTITA_FORWARD;
     const size_t marks =
-        size_max(size_max(shape_inputs(shape), shape_outputs(shape)), shape_taps(shape));
-    const size_t first = shape_samples(shape, plan->direction == PARTITA_BACKWARD_DATA);
+        mem_round(size_max(size_max(shape_inputs(shape), shape_outputs(shape)), shape_taps(shape)));
+    const size_t n = shape_samples(shape, plan->direction == PARTITA_BACKWARD_DATA);
+    const size_t n_gy = weight ? shape_samples(shape, true) : 0, bytes = shape->sample_bytes;
+    struct arena arena = {0};
     struct operands finite = *operands;
     memset(finite.saved, 0, sizeof finite.saved);
     struct repair repair = {
         .plan = plan,
         .operands = operands,
         .reach = {.shape = shape, .kind = forward ? REACH_X_TO_Y : REACH_GY_TO_X}};
-    char *copy[2] = {copy_finite(plan, operands->from[0], first), NULL};
-    if (weight) copy[1] = copy_finite(plan, operands->from[1], shape_samples(shape, true));
-    repair.from = mem_reserve(&plan->allocator, size_mul(2, mem_round(marks)));
-    repair.reach.memory = mem_reserve(&plan->allocator, reach_bytes(shape));
-    const bool made = copy[0] && (copy[1] || !weight) && repair.from && repair.reach.memory;
-    enum partita_status status = PARTITA_ERR_NOMEM;
-    if (made) {
-        repair.to = repair.from + mem_round(marks);
-        finite.from[0] = copy[0];
-        if (weight) finite.from[1] = copy[1];
-        plan->engine->bounded.run(plan, filter, &finite, workspace);
-        status = overflow_confine(plan, filter, &finite, workspace);
-        if (weight) repair_weight(&repair);
-        else repair_outputs(&repair);
+    char *copy[2];
+    for (int pass = 0; pass < 2; pass++) {
+        copy[0] = arena_take(&arena, size_mul(n, bytes));
+        copy[1] = arena_take(&arena, size_mul(n_gy, bytes));
+        repair.from = arena_take(&arena, marks), repair.to = arena_take(&arena, marks);
+        repair.reach.memory = arena_take(&arena, reach_bytes(shape));
+        if (!pass && !arena_reserve(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
     }
-    mem_release(&plan->allocator, copy[0]);
-    mem_release(&plan->allocator, copy[1]);
-    mem_release(&plan->allocator, repair.from);
-    mem_release(&plan->allocator, repair.reach.memory);
+    finite.from[0] = copy_finite(plan, copy[0], operands->from[0], n);
+    if (weight) finite.from[1] = copy_finite(plan, copy[1], operands->from[1], n_gy);
+    plan->engine->bounded.run(plan, filter, &finite, workspace);
+    const enum partita_status status = overflow_confine(plan, filter, &finite, workspace);
+    if (weight) repair_weight(&repair);
+    else repair_outputs(&repair);
+    mem_release(&plan->allocator, arena.base);
     return status;
 }
 

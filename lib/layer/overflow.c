@@ -41,22 +41,15 @@ static struct scaled_call scaled_call_of(const struct partita_plan *plan,
     return call;
 }
 
+// All arrays in one piece of memory, which begins with from[0].
 static bool scaled_call_reserve(struct scaled_call *call)
 {
-    const struct partita_allocator *allocator = &call->plan.allocator;
-    const size_t bytes = call->plan.shape.sample_bytes;
-    call->from[0] = mem_reserve(allocator, call->n_from[0] * bytes);
-    if (call->n_from[1]) call->from[1] = mem_reserve(allocator, call->n_from[1] * bytes);
-    call->to = mem_reserve(allocator, call->n_to * bytes);
-    return call->from[0] && (call->from[1] || !call->n_from[1]) && call->to;
-}
-
-static void scaled_call_release(struct scaled_call *call)
-{
-    const struct partita_allocator *allocator = &call->plan.allocator;
-    mem_release(allocator, call->from[0]);
-    mem_release(allocator, call->from[1]);
-    mem_release(allocator, call->to);
+    const size_t bytes = call->plan.shape.sample_bytes, n[] = {call->n_from[0], call->n_from[1]};
+    const size_t first = mem_round(n[0] * bytes), second = mem_round(n[1] * bytes);
+    char *memory = mem_reserve(&call->plan.allocator, first + second + call->n_to * bytes);
+    if (!memory) return false;
+    call->from[0] = memory, call->from[1] = memory + first, call->to = memory + first + second;
+    return true;
 }
 
 // Scales the inputs down by another step and runs the call.
@@ -108,35 +101,21 @@ static bool take_results(const struct partita_plan *plan, const char *bias,
     return all;
 }
 
-static bool all_finite(const struct partita_plan *plan, const struct scaled_call *call)
-{
-    const struct shape *shape = &plan->shape;
-    const size_t scalars = call->n_to * (shape->complex_signal ? 2 : 1);
-    return plan->kernels->peak(call->operands.to, scalars) < shape_infinity_bits(shape);
-}
-
-// Backward weight has no taps.
-static bool call_taps_are_finite(const struct partita_plan *plan,
-                                 const struct partita_filter *filter,
-                                 const struct operands *operands)
-{
-    if (operands->from_taps) return taps_are_finite(plan, operands->from[1]);
-    return !filter || !filter->nonfinite;
-}
-
 enum partita_status overflow_confine(const struct partita_plan *plan,
                                      const struct partita_filter *filter,
                                      const struct operands *operands, void *workspace)
 {
     struct scaled_call call = scaled_call_of(plan, filter, operands);
     const int step = plan->shape.f64 ? STEP_F64 : STEP_F32;
-    bool done = all_finite(plan, &call);
-    if (done || !call_taps_are_finite(plan, filter, operands)) return PARTITA_OK;
+    const size_t scalars = call.n_to * (plan->shape.complex_signal ? 2 : 1);
+    bool done = plan->kernels->peak(operands->to, scalars) < shape_infinity_bits(&plan->shape);
+    if (done || (filter && filter->nonfinite)) return PARTITA_OK;
+    if (operands->from_taps && !taps_are_finite(plan, operands->from[1])) return PARTITA_OK;
     const bool reserved = scaled_call_reserve(&call);
     for (int i = 1; reserved && !done && i <= STEPS; i++) {
         scaled_call_run(&call, plan->engine, step, filter, workspace);
         done = take_results(plan, filter ? filter->bias : NULL, &call, i * step, operands->to);
     }
-    scaled_call_release(&call);
+    mem_release(&plan->allocator, call.from[0]);
     return reserved ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }

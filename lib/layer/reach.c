@@ -34,13 +34,6 @@ static size_t line_elements(const struct line *line)
     return (line->read - 1) * line->apart + 1;
 }
 
-// The outputs whose window has tap i within the samples of x.
-static struct range outputs_of_tap(const struct axis *axis, size_t i)
-{
-    const struct windows tap = {axis->begin + (ptrdiff_t)(axis->dilation * i), axis->stride, 1};
-    return windows_outputs(&tap, (struct range){0, axis->size});
-}
-
 // Memory of a reach: counts of the longest line, and marks of two planes between axes.
 struct reach_memory {
     size_t counts, marks;
@@ -99,7 +92,10 @@ static void spread_axis(const struct reach *reach, int a, size_t outer, size_t i
             count_marks(&line, from + o * line.read * inner + i, inner, line.step, reach->memory);
             for (size_t k = 0; k < line.written; k++) {
                 struct range read = {line.first + (ptrdiff_t)(line.advance * k), line.count};
-                if (reach->kind == REACH_GY_TO_TAPS) read = outputs_of_tap(axis, k);
+                const struct windows tap = {axis->begin + (ptrdiff_t)(axis->dilation * k),
+                                            axis->stride, 1};
+                if (reach->kind == REACH_GY_TO_TAPS) // outputs whose window has tap k inside x
+                    read = windows_outputs(&tap, (struct range){0, axis->size});
                 to[(o * line.written + k) * inner + i] =
                     any_marked(&line, read.first, read.size, reach->memory);
             }

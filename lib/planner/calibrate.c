@@ -89,6 +89,18 @@ static void run_products(const struct bench *bench)
     bench->kernels->cmac_partitions(y, &terms, &line, 1, 0, tiles);
 }
 
+static void run_pairs(const struct bench *bench)
+{
+    size_t offset[TAPS];
+    for (size_t t = 0; t < TAPS; t++) offset[t] = t * TAPS;
+    struct conv_operands operands = {.y = bench->a, .x = bench->b, .w = bench->c};
+    operands.offset = offset;
+    operands.w_term = operands.channels = CONV_CHANNELS;
+    operands.y_stride = operands.terms = operands.n = TAPS;
+    operands.w_channel = 1;
+    for (size_t i = 0; i < TAPS; i++) bench->kernels->conv_pairs(&operands, NULL);
+}
+
 static void run_copy(const struct bench *bench)
 {
     samples_copy(bench->a, 1, bench->b + 8, 1, bench->n, 4);
@@ -165,6 +177,10 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa isa
     costs->work.call = time_run(run_fir, &bench, BEST) / 16;
     bench.n = TILE;
     costs->work.fma = time_run(run_fir, &bench, BEST) / (16.0 * TILE * TAPS);
+    costs->work.pair = costs->work.fma;
+    if (!f64 && isa == CPU_AVX512 && cpu_sums_pairs())
+        costs->work.pair =
+            time_run(run_pairs, &bench, BEST) / (CONV_CHANNELS * (double)TAPS * TAPS * TAPS);
     bench.n = 1024;
     costs->cmac_cached = time_run(run_cmac, &bench, BEST) / (double)(bench.n * lanes);
     bench.n = 2 * FAR / (SPECTRUM_LINE_BYTES);

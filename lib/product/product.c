@@ -122,6 +122,8 @@ static void run_strip(struct run *run, const struct strip *strip, const struct s
     const struct product_matrix *a = &product->a, *b = &product->b;
     const size_t rows = product->rows, bytes = run->bytes, first = a->first + strip->first;
     const size_t a_block = a->block ? a->block : rows;
+    const struct kernels *kernels = product->plan->kernels;
+    conv_fn *const conv = product->pairs ? kernels->conv_pairs : kernels->conv;
     char *y = product->c + (strip->block * product->c_pitch + strip->column) * bytes;
     size_t row = next->n * bytes / CONV_BLOCK_BYTES; // lines of a term
     size_t lines = product->next_b ? next->terms * row : 0;
@@ -164,8 +166,7 @@ static void run_strip(struct run *run, const struct strip *strip, const struct s
                                                    .past_caches = product->past_caches};
             next_terms.count = size_min(lines, strip->terms);
             lines -= next_terms.count;
-            product->plan->kernels->conv(
-                &operands, next_terms.count ? &next_terms : next_range(run, strip->terms));
+            conv(&operands, next_terms.count ? &next_terms : next_range(run, strip->terms));
         }
     }
 }

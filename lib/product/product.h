@@ -51,6 +51,7 @@ struct product {
     size_t c_step, c_pitch; // from one row of C to the next; from one block of columns to the next,
                             // which has as many columns as a block of B
     bool add;               // to the contents of C
+    bool pairs;             // scalars of A and B are pairs of bf16 (kernels->conv_pairs)
     bool past_caches;       // C is written past the caches; without `add`, terms of one segment
     size_t segment;         // terms of a segment at most, at most PRODUCT_TERMS
     // B is not in a near cache: while a strip is summed the next one is prefetched, and during the

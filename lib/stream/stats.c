@@ -12,11 +12,6 @@ static int stats_bin(double seconds)
     return bin < STATS_BINS - 1 ? (int)bin : STATS_BINS - 1;
 }
 
-static double upper_end(int bin)
-{
-    return 1e-9 * exp2((bin + 1) / (double)STATS_PER_OCTAVE);
-}
-
 // Only one thread writes, so that reading and writing back loses nothing.
 static void increase(atomic_ullong *counter, unsigned long long by)
 {
@@ -42,7 +37,8 @@ static double percentile(const unsigned long long *bins, unsigned long long call
     unsigned long long below = 0;
     for (int i = 0; i < STATS_BINS; i++) {
         below += bins[i];
-        if ((double)below >= share * (double)calls) return fmin(upper_end(i), longest);
+        const double end = 1e-9 * exp2((i + 1) / (double)STATS_PER_OCTAVE); // of the bin
+        if ((double)below >= share * (double)calls) return fmin(end, longest);
     }
     return longest;
 }

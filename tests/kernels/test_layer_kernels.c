@@ -99,6 +99,65 @@ static void check_conv(const struct kernels *k, struct operands *o)
     }
 }
 
+static float flushed(float v)
+{
+    return fabsf(v) < FLT_MIN ? copysignf(0, v) : v;
+}
+
+static float float_of(uint32_t bits)
+{
+    float ret;
+    memcpy(&ret, &bits, sizeof ret);
+    return ret;
+}
+
+// A number and a smaller one as a pair of bf16.
+static void to_pairs(void *array, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float upper = ((float *)array)[i], lower = upper * 0.3f;
+        uint32_t bits[2];
+        memcpy(&bits[0], &upper, sizeof upper);
+        memcpy(&bits[1], &lower, sizeof lower);
+        ((uint32_t *)array)[i] = (bits[0] & 0xffff0000) | bits[1] >> 16;
+    }
+}
+
+// sum + a * b of both halves, the upper ones first.
+static float add_pair(float sum, uint32_t a, uint32_t b)
+{
+    sum = flushed(sum);
+    for (int half = 0; half < 2; half++, a <<= 16, b <<= 16) {
+        const float x = flushed(float_of(a & 0xffff0000)), y = flushed(float_of(b & 0xffff0000));
+        sum = flushed(fmaf(x, y, sum));
+    }
+    return sum;
+}
+
+// Every bit is that of the contract.
+static void check_pairs(const struct kernels *k, struct operands *o)
+{
+    const size_t n_y = o->n ? (o->channels - 1) * o->stride + o->n : 0;
+    size_t reach = 0;
+    for (size_t t = 0; t < o->terms; t++) reach = o->offset[t] > reach ? o->offset[t] : reach;
+    to_pairs(o->x, o->n + reach);
+    to_pairs(o->w, o->channels * o->terms);
+    memcpy(o->kept, o->y, n_y * sizeof(float));
+    struct conv_operands operands = conv_operands_of(o);
+    operands.overwrite = o->terms % 2;
+    k->conv_pairs(&operands, NULL);
+    for (size_t i = 0; i < n_y; i++) {
+        const size_t channel = i / o->stride, position = i % o->stride;
+        const float kept = ((float *)o->kept)[i];
+        float sum = 0;
+        for (size_t t = 0; t < o->terms && position < o->n; t++)
+            sum = add_pair(sum, ((uint32_t *)o->w)[t * o->channels + channel],
+                           ((uint32_t *)o->x)[o->offset[t] + position]);
+        const float expected = operands.overwrite ? sum : sum + kept;
+        assert_same(false, o->y, i, (double)(position < o->n ? expected : kept));
+    }
+}
+
 static void check_weight(const struct kernels *k, struct operands *o)
 {
     const bool f64 = o->f64;
@@ -156,6 +215,12 @@ static void test_conv(void **state)
 static void test_weight(void **state)
 {
     over_sizes(*state, MAX_ROWS, check_weight);
+}
+
+static void test_conv_pairs(void **state)
+{
+    const struct kernel_subject *s = *state;
+    if (s->kernels->conv_pairs && cpu_sums_pairs()) over_sizes(s, CONV_CHANNELS, check_pairs);
 }
 
 // The bits of a position do not depend on its index, on the number of positions or on the number of
@@ -407,10 +472,15 @@ static void test_sum(void **state)
 }
 
 static const struct promise promises[] = {
-    {"conv", test_conv},          {"conv, same bits", test_conv_splits},
-    {"conv_weight", test_weight}, {"conv_prefetch", test_conv_prefetch},
-    {"conv_rows", test_rows},     {"transpose", test_transpose},
-    {"conv_store", test_store},   {"sum", test_sum},
+    {"conv", test_conv},
+    {"conv, same bits", test_conv_splits},
+    {"conv_weight", test_weight},
+    {"conv_prefetch", test_conv_prefetch},
+    {"conv of pairs", test_conv_pairs},
+    {"conv_rows", test_rows},
+    {"transpose", test_transpose},
+    {"conv_store", test_store},
+    {"sum", test_sum},
 };
 int main(void)
 {

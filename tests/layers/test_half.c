@@ -107,6 +107,22 @@ static void narrows_any_bits(void **state)
     check_narrow(f, value, sizeof value / sizeof *value);
 }
 
+static void pairs_of_rows(void **state)
+{
+    (void)state;
+    enum { N = 70 };
+    uint16_t first[N], second[N];
+    for (int i = 0; i < N; i++) first[i] = (uint16_t)(i * 911), second[i] = (uint16_t) ~(i * 733);
+    for (size_t step = 1; step <= 3; step++)
+        for (size_t n = 0; (n + 1) * step < N; n++) {
+            uint32_t *y = guarded_alloc(n * sizeof *y, sizeof *y);
+            kernels_here()->pair(y, first + 1, second + 1, step, n);
+            for (size_t i = 0; i < n; i++)
+                assert_int_equal(y[i], first[1 + i * step] | (uint32_t)second[1 + i * step] << 16);
+            guarded_free(y);
+        }
+}
+
 struct layer_case {
     const struct format *format;
     const char *engine;
@@ -251,8 +267,9 @@ int main(void)
                                           "cpu/depthwise"};
     enum { N_HALF_ENGINES = sizeof engines / sizeof *engines };
     static struct layer_case cases[HALF_TYPES][N_HALF_ENGINES];
-    static struct CMUnitTest tests[HALF_TYPES * (5 + 2 * N_HALF_ENGINES)];
+    static struct CMUnitTest tests[1 + HALF_TYPES * (5 + 2 * N_HALF_ENGINES)];
     size_t n = 0;
+    tests[n++] = named_test(pairs_of_rows, NULL, "pairs of rows");
     for (int i = 0; i < HALF_TYPES; i++) {
         void *format = (void *)(uintptr_t)&formats[i];
         const char *name = formats[i].name;

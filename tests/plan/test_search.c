@@ -168,7 +168,8 @@ static void tile_searches_find_cheap_sizes(void **state)
             if (least == INFINITY) continue;
             assert_true(found.applicable);
             const double cost = request_cost(&request, &found);
-            if (cost > rows[e].margin * least)
+            // Rates that fit no machine may make moving a sum less than nothing.
+            if (cost > least + (rows[e].margin - 1) * fabs(least))
                 fail_msg("%s, problem %d: costs %g, the least is %g", rows[e].engine, i, cost,
                          least);
             found_cheapest += cost <= least;

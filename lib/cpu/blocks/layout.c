@@ -123,11 +123,6 @@ static bool blocks_search(const struct request *request, double filter_byte,
     return block_search(&device, ret, reason, size);
 }
 
-static size_t blocks_spread(const struct shape *shape, const struct block_layout *layout)
-{
-    return layout->method == BLOCK_IMPOSED ? 1 : size_max(layout->hop / shape->axis[0].stride, 1);
-}
-
 void blocks_estimate(const struct request *request, struct estimate *ret)
 {
     struct block_layout layout;
@@ -145,6 +140,8 @@ void blocks_estimate(const struct request *request, struct estimate *ret)
     if (!blocks_search(&forward, share, &layout, ret->reason, sizeof ret->reason)) return;
     block_estimate(&forward, &layout, ret);
     if (request->variant == PRIVATE_DIVISIONS) ret->variant = PRIVATE_DIVISIONS;
-    ret->spread = blocks_spread(&shape, &layout);
+    ret->spread = 1;
+    if (layout.method != BLOCK_IMPOSED)
+        ret->spread = size_max(layout.hop / shape.axis[0].stride, 1);
     ret->filter_seconds = byte * (double)layout.filter;
 }

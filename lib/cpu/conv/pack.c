@@ -31,7 +31,12 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *row
 {
     const size_t step = pass->axis[2].step * pass->from.position;
     const struct sample_rows to = {packed, channels, pass->box.channel, step, n};
-    if (!pass->channels_last && pass->sample_bytes == pass->scalar_bytes)
+    if (pass->pairs && pass->channels_last)
+        pass->plan->kernels->transpose(packed, pass->box.channel, row, step / 2, n, channels);
+    else if (pass->pairs)
+        pass->plan->kernels->pair(packed, row, row + pass->from.channel / 2 * pass->sample_bytes,
+                                  step, n);
+    else if (!pass->channels_last && pass->sample_bytes == pass->scalar_bytes)
         samples_copy(packed, 1, row, step, n, pass->scalar_bytes);
     else samples_move(pass->plan, &to, row, false);
 }

@@ -75,12 +75,13 @@ void panel_prefetch(struct product_prefetch *prefetch, const struct conv_pass *p
                     const struct conv_index *index, const char *from,
                     const struct sample_strides *strides, const size_t channels[2])
 {
-    const size_t bytes = pass->scalar_bytes, n = channels[1], count = index->count[2];
+    const size_t bytes = pass->sample_bytes, n = channels[1], count = index->count[2];
     const size_t first = index->item * strides->item + channels[0] * strides->channel +
                          index->at[2] * strides->position;
     const bool last = pass->channels_last;
-    product_prefetch_rows(prefetch, from + first * bytes, (last ? n : count) * bytes,
-                          last ? count : n, (last ? strides->position : strides->channel) * bytes);
+    product_prefetch_rows(prefetch, from + first * bytes,
+                          (last ? n * strides->channel : count) * bytes, last ? count : n,
+                          (last ? strides->position : strides->channel) * bytes);
 }
 
 double panel_products(const struct conv_pass *pass, size_t n, size_t rows)

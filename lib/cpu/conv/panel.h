@@ -30,6 +30,12 @@ enum {
 // without, since one more operand is transposed; measured.
 #define PANEL_EXCHANGE 0.95
 
+// Whether products may be those of pairs of bf16 (kernels->conv_pairs).
+static inline bool panel_pairs(const struct request *request)
+{
+    return request->model->pairs && request->shape->signal == PARTITA_BF16;
+}
+
 // Chooses a box of at most max_outputs outputs, so that all boxes together have few vectors. The
 // chunk must have been chosen before.
 void panel_choose_box(struct conv_pass *pass, size_t max_outputs);

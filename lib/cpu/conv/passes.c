@@ -66,6 +66,7 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
         ret->hop = method->count_work(&layout, &one);
         work_add(&ledger.work, &one.work, (double)class[k].n);
         ledger.waits |= one.waits;
+        if (layout.pass.pairs) ret->pair_row = (forward ? 1 : shape->group_in) * shape_taps(shape);
         ret->worker = size_max(ret->worker, method->worker_bytes(&layout));
         ret->shared = (layout.k_splits - 1) * split_k_bytes(shape);
         if (!weight) taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
@@ -87,12 +88,13 @@ void conv_layout_split_outputs(struct conv_layout *layout, size_t splits)
     layout->oc_splits = ceil_div(layout->pass.out, layout->oc_split);
 }
 
-static void conv_layout_make_offsets(struct conv_layout *layout, struct arena *arena)
+static void conv_layout_make_offsets(struct conv_layout *layout, bool by_tap, struct arena *arena)
 {
     const struct conv_pass *pass = &layout->pass;
     layout->offset =
         arena_take(arena, size_mul(size_mul(pass->chunk, pass->terms), sizeof *layout->offset));
-    if (arena->base) conv_pass_offsets(pass, layout->offset, pass->chunk);
+    if (arena->base && by_tap) conv_pass_offsets_by_tap(pass, layout->offset, pass->chunk);
+    else if (arena->base) conv_pass_offsets(pass, layout->offset, pass->chunk);
 }
 
 // Number of parts of the batch that go through all passes, one part after the other; 0: each pass
@@ -129,6 +131,7 @@ void *conv_passes_build(const struct partita_plan *plan, const struct request *r
     const size_t classes = conv_pass_classes(request->shape, request->direction, class);
     struct conv_passes *passes = arena_take(arena, sizeof *passes);
     struct conv_layout *list = arena_take(arena, classes * sizeof *list);
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     size_t n = 0, made = 0, taps = 0;
     for (size_t k = 0; k < classes; k++) {
         struct conv_layout layout;
@@ -136,7 +139,7 @@ void *conv_passes_build(const struct partita_plan *plan, const struct request *r
         made += class[k].n;
         taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
         if (method->make_tables) method->make_tables(&layout, arena);
-        else conv_layout_make_offsets(&layout, arena);
+        else conv_layout_make_offsets(&layout, weight, arena);
         if (!arena->base) continue;
         layout.index = class[k].first;
         list[n++] = layout;
@@ -153,6 +156,7 @@ void conv_layout_set_plan(struct conv_layout *layout, const struct partita_plan 
 {
     layout->pass.plan = plan;
     layout->pass.sample_bytes = shape_alignment(&plan->shape);
+    layout->pairs = layout->pairs && plan->shape.half; // or the call is repeated in f32
 }
 
 bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret)
@@ -190,25 +194,7 @@ struct conv_pack {
     const struct conv_layout *layout;
     char *state;
     const char *taps;
-    bool in_order; // terms follow one another as the caller's taps do
 };
-
-static bool conv_pass_keeps_order(const struct conv_pass *pass, size_t path_taps)
-{
-    bool same = pass->terms == path_taps;
-    for (size_t term = 0; term < pass->terms && same; term++)
-        same = conv_pass_tap(pass, term) == term;
-    return same;
-}
-
-// n output channels of forward whose terms are in the caller's order: rows of all their taps, a
-// row for each channel, are transposed. `width` channels lie side by side.
-static void conv_pack_transposed(const struct conv_pack *pack, char *to, const char *from,
-                                 size_t width, size_t n)
-{
-    const size_t row = pack->layout->pass.in * pack->layout->pass.terms;
-    pack->plan->kernels->transpose(to, width, from, row, n, row);
-}
 
 // Taps of one block of output channels of one group: [in][term][channel of the block].
 static void conv_pack_block(const struct conv_pack *pack, size_t group, size_t first)
@@ -221,11 +207,13 @@ static void conv_pack_block(const struct conv_pack *pack, size_t group, size_t f
     const size_t n = size_min(pass->out - first, width);
     const size_t next_in = forward ? 1 : pass->out, next_out = forward ? pass->in : 1; // in paths
     const size_t path = group * pass->out * pass->in + first * next_out;
+    const size_t row = pass->in * pass->terms; // of a channel
     char *to = pack->state + conv_layout_block_at(layout, group, first) * bytes;
     const char *from = pack->taps + path * path_taps * bytes;
-    if (n < width) memset(to, 0, pass->in * pass->terms * width * bytes);
-    if (forward && pack->in_order) {
-        conv_pack_transposed(pack, to, from, width, n);
+    if (n < width) memset(to, 0, row * width * bytes);
+    // Terms follow one another as the caller's taps do.
+    if (forward && (!pass->flip || pass->terms == 1)) {
+        pack->plan->kernels->transpose(to, width, from, row, n, row);
         return;
     }
     for (size_t first_in = 0; first_in < pass->in; first_in += CONV_PACK_CHANNELS)
@@ -258,7 +246,6 @@ enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const
 {
     const struct partita_plan *plan = filter->plan;
     const struct conv_passes *passes = plan->state;
-    const size_t path_taps = shape_taps(&plan->shape);
     struct conv_layout layout;
     (void)scratch;
     (void)passes; // for the assertion
@@ -267,51 +254,24 @@ enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const
         const struct conv_pass *pass = &layout.pass;
         const size_t all = conv_layout_taps(&layout);
         assert(layout.weights + all <= passes->taps);
-        struct conv_pack pack = {plan, &layout, filter->state, taps,
-                                 conv_pass_keeps_order(pass, path_taps)};
+        struct conv_pack pack = {plan, &layout, filter->state, taps};
         thread_loop(all < MIN_SHARED_TAPS ? 1 : plan->threads,
                     pass->groups * ceil_div(pass->out, layout.oc_block), conv_pack_task, &pack);
     }
     return PARTITA_OK;
 }
 
-// A row of n results, axis[2].spread samples apart.
-static void conv_call_store_row(const struct conv_call *call, char *to, const char *sums, size_t n,
-                                const struct conv_finish *finish)
+// A row of results of adjacent channels, counted over all groups.
+static void conv_call_store_channels(const struct conv_call *call, char *to,
+                                     const struct sample_rows *from, size_t channel)
 {
-    enum { PIECE = 256 };
-    const struct kernels *kernels = call->plan->kernels;
-    const struct conv_pass *pass = &call->layout->pass;
-    const size_t step = pass->axis[2].spread;
-    if (pass->sample_bytes == pass->scalar_bytes) {
-        kernels->conv_store(to, step, sums, n, finish);
-        return;
-    }
-    float row[PIECE];
-    struct sample_rows part = {(char *)row, 1, 0, step, PIECE};
-    for (size_t i = 0; i < n; i += PIECE) {
-        part.n = size_min(PIECE, n - i);
-        kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, part.n, finish);
-        samples_move(call->plan, &part, to + i * step * pass->sample_bytes, true);
-    }
-}
-
-// A row of n results of adjacent channels, counted over all groups.
-static void conv_call_store_channels(const struct conv_call *call, char *to, char *sums, size_t n,
-                                     const struct conv_planes *from, size_t channel)
-{
-    const struct conv_pass *pass = &call->layout->pass;
-    const struct sample_rows channels = {.rows = sums,
-                                         .channels = from->n,
-                                         .stride = from->stride,
-                                         .step = pass->axis[2].spread * pass->to.position,
-                                         .n = n};
-    for (size_t k = 0; k < from->n; k++) {
-        char *row = sums + k * from->stride * pass->scalar_bytes;
+    for (size_t k = 0; k < from->channels; k++) {
+        char *row = from->rows + k * from->stride * call->layout->pass.scalar_bytes;
         const struct conv_finish finish = filter_finish(call->filter, channel + k);
-        if (finish.bias || finish.relu) call->plan->kernels->conv_store(row, 1, row, n, &finish);
+        if (finish.bias || finish.relu)
+            call->plan->kernels->conv_store(row, 1, row, from->n, &finish);
     }
-    samples_move(call->plan, &channels, to, true);
+    samples_move(call->plan, from, to, true);
 }
 
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
@@ -323,6 +283,7 @@ void conv_call_store(const struct conv_call *call, const struct conv_task *task,
     const size_t *extent = from->extent, bytes = pass->scalar_bytes;
     const size_t first = task->group * pass->out + channel;
     const size_t adjacent = pass->channels_last ? from->n : 1;
+    const bool scalars = !pass->channels_last && pass->sample_bytes == bytes;
     size_t n_h = index->count[1], n_w = index->count[2];
     // Rows that are contiguous on both sides are one.
     if (axis[1].spread == 1 && axis[2].spread == 1 && n_w == axis[2].out_size && n_w == extent[2]) {
@@ -338,8 +299,10 @@ void conv_call_store(const struct conv_call *call, const struct conv_task *task,
             char *sums = from->rows + (k * from->stride + in) * bytes;
             char *to = call->to +
                        conv_pass_output_row(pass, index, first + k, n, d, h) * pass->sample_bytes;
-            if (pass->channels_last) conv_call_store_channels(call, to, sums, n_w, from, first);
-            else conv_call_store_row(call, to, sums, n_w, &finish);
+            const struct sample_rows row = {sums, adjacent, from->stride,
+                                            axis[2].spread * pass->to.position, n_w};
+            if (scalars) call->plan->kernels->conv_store(to, row.step, sums, n_w, &finish);
+            else conv_call_store_channels(call, to, &row, first + k);
         }
     }
 }

@@ -20,6 +20,7 @@ struct conv_layout {
     size_t tasks;               // tasks of a box; by default groups times oc_splits
     // Backward weight: splits of the taps of a chunk, and of the boxes.
     size_t term_splits, term_split, k_splits;
+    bool pairs;       // of backward weight: adjacent outputs of bf16 are pairs
     bool by_offsets;  // terms are offsets in packed inputs, in place of rows of a panel
     bool past_caches; // results are so large that no cache keeps them
     size_t weights;   // index of its first packed tap
@@ -47,7 +48,7 @@ struct conv_method {
     // oc_block and out_padded, unless these are CONV_CHANNELS and no padding, and k_splits, unless
     // it is 1.
     void (*layout)(const struct request *request, struct conv_layout *layout);
-    // NULL: offsets are enough.
+    // NULL: offsets are enough, of backward weight by tap.
     void (*make_tables)(struct conv_layout *layout, struct arena *arena);
     // Counts the work of a pass, and returns the outputs of a box.
     size_t (*count_work)(const struct conv_layout *layout, struct ledger *ledger);
@@ -140,7 +141,7 @@ struct conv_planes {
 };
 
 // Stores the rows of output channels, from `channel` of the task's group on, with bias and
-// activation. With channels last this changes the sums.
+// activation. With channels last and with samples of 16 bits this changes the sums.
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
                      const struct conv_planes *from);
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "core/storage.h"
 #include "finish.h"
 #include "panel.h"
 #include "passes.h"
@@ -57,8 +58,9 @@ static bool reads_array(const struct conv_layout *layout)
 {
     const struct conv_pass *pass = &layout->pass;
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
+    const bool scalars = pass->sample_bytes == pass->scalar_bytes;
     if (layout->by_offsets || !conv_pass_is_identity(pass) ||
-        pass->sample_bytes < pass->scalar_bytes || !MODE_IS_ON("gemm:in-place"))
+        !(scalars || (pass->pairs && pass->channels_last)) || !MODE_IS_ON("gemm:in-place"))
         return false;
     return pass->channels_last
                ? pass->out % lanes == 0
@@ -82,7 +84,7 @@ static bool sums_in_results(const struct conv_layout *layout)
     const struct conv_pass *pass = &layout->pass;
     const struct conv_axis *axis = pass->axis;
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
-    if (pass->channels_last) return reads_array(layout);
+    if (pass->channels_last) return reads_array(layout) && !pass->pairs;
     if (is_transposed(layout) || pass->sample_bytes < pass->scalar_bytes || pass->box.images > 1 ||
         axis[0].spread * axis[1].spread * axis[2].spread > 1)
         return false;
@@ -107,8 +109,12 @@ static struct products_scratch take_scratch(const struct conv_layout *layout, st
     const size_t bytes = pass->scalar_bytes, row = size_mul(panel_stride(pass), bytes);
     const bool panel = !layout->by_offsets && !panel_is_packed(pass);
     const size_t terms = size_min(pass->chunk * pass->terms, panel ? PANEL_TERMS : SIZE_MAX);
-    if (pass->channels_last && reads_array(layout)) return (struct products_scratch){0};
-    struct products_scratch scratch = {.packed = arena_take(arena, conv_pass_packed_bytes(pass))};
+    struct products_scratch scratch = {0};
+    if (pass->channels_last && reads_array(layout)) {
+        if (pass->pairs) scratch.sums = arena_take(arena, size_mul(sums_row(layout), row));
+        return scratch;
+    }
+    scratch.packed = arena_take(arena, conv_pass_packed_bytes(pass));
     if (panel) scratch.panel = arena_take(arena, panel_bytes(pass, terms));
     if (is_transposed(layout)) {
         scratch.sums = arena_take(arena, size_mul(sums_row(layout), row));
@@ -159,6 +165,11 @@ static void products_layout(const struct request *request, struct conv_layout *l
     const size_t limit = request->workspace_limit;
     struct conv_pass *pass = &layout->pass;
     const size_t terms = layout->by_offsets ? PRODUCT_TERMS : PANEL_TERMS;
+    // Where channels come last the array of samples is one of pairs.
+    const size_t adjacent = panel_pairs(request) && pass->in % 2 == 0 ? 2 : 1;
+    pass->pairs = adjacent == 2;
+    pass->in /= adjacent;
+    pass->from.channel *= adjacent;
     const size_t chunk = size_min(size_max(terms / pass->terms, 1), pass->in);
     const size_t max_packed = layout->by_offsets ? OFFSET_PACKED : SIZE_MAX;
     pass->chunk = size_split_even(pass->in, chunk);
@@ -200,7 +211,7 @@ static size_t products_count_work(const struct conv_layout *layout, struct ledge
     const double splits = (double)layout->oc_splits;
     const double out = (double)layout->out_padded;
     const double panels = ceil(terms / PANEL_TERMS);
-    work->fma += boxes * terms * box_products(layout, transposed);
+    *(pass->pairs ? &work->pair : &work->fma) += boxes * terms * box_products(layout, transposed);
     // Sums are written, then read and written once for each further panel, and stored; taps are
     // read for each box. One clearing and reading of the sums more is counted than happens. Rows
     // are written once, but packing them waits for memory.
@@ -225,7 +236,7 @@ static char *task_results(const struct conv_call *call, const struct conv_task *
     const struct conv_pass *pass = &call->layout->pass;
     const size_t channel = task->group * pass->out + task->begin;
     return call->to +
-           conv_pass_output_row(pass, &task->index, channel, 0, 0, 0) * pass->scalar_bytes;
+           conv_pass_output_row(pass, &task->index, channel, 0, 0, 0) * pass->sample_bytes;
 }
 
 // Layers that are read in the array prefetch during the sums of n channels: the samples read next,
@@ -258,27 +269,6 @@ static struct product_prefetch look_ahead(const struct conv_call *call,
     return prefetch;
 }
 
-// Packs n channels from `in` on. Whole images of one tap are rows, which are closed up; but rows
-// are read beyond their end, so those at the end of the array are left to the packing of all boxes.
-static void products_pack(const struct conv_call *call, const struct conv_task *task, char *packed,
-                          size_t channel, size_t n)
-{
-    const struct conv_pass *pass = &call->layout->pass;
-    const size_t bytes = pass->scalar_bytes, row = pass->from.channel;
-    const size_t end = pass->groups * pass->in, outputs = conv_index_outputs(&task->index);
-    const size_t beyond = size_min(ceil_div(CONV_BLOCK_BYTES / bytes, row), end - channel);
-    const bool images = conv_pass_is_identity(pass) && pass->box.images > 1 &&
-                        !pass->channels_last && pass->sample_bytes == bytes;
-    const size_t safe = images ? size_min(n, end - channel - beyond) : 0;
-    for (size_t c = 0; c < safe; c++, packed += conv_pass_channel_bytes(pass)) {
-        const size_t first = task->index.item * pass->from.item + (channel + c) * row;
-        call->plan->kernels->conv_rows(packed, call->from + first * bytes, pass->from.item,
-                                       task->index.items, row);
-        memset(packed + outputs * bytes, 0, conv_pass_channel_bytes(pass) - outputs * bytes);
-    }
-    if (safe < n) conv_pass_pack(pass, &task->index, packed, call->from, channel + safe, n - safe);
-}
-
 // The matrix [term][position] of n channels from `in` on: in the array, or packed; with a panel it
 // is the memory into which their terms are gathered. Kernels read whole vectors of positions, but
 // not past the end of the array.
@@ -293,10 +283,10 @@ static struct product_matrix task_positions(const struct conv_call *call,
                          task->index.at[2] * pass->from.position;
     const size_t end = first + (n - 1) * step + conv_index_outputs(&task->index) + 2 * lanes;
     if (reads_array(call->layout) && (pass->channels_last || end <= pass->batch * pass->from.item))
-        return (struct product_matrix){.at = call->from + first * pass->scalar_bytes,
-                                       .term = step,
-                                       .step = pass->from.position};
-    products_pack(call, task, scratch->packed, channel, n);
+        return (struct product_matrix){.at = call->from + first * pass->sample_bytes,
+                                       .term = pass->pairs ? 1 : step,
+                                       .step = pass->from.position / (pass->pairs ? 2 : 1)};
+    conv_pass_pack(pass, &task->index, scratch->packed, call->from, channel, n);
     if (call->layout->by_offsets)
         return (struct product_matrix){.at = scratch->packed, .offset = call->layout->offset};
     if (scratch->panel)
@@ -369,6 +359,7 @@ static void sum_chunk(const struct conv_call *call, const struct conv_task *task
                               .b = x,
                               .c = scratch->sums ? scratch->sums : task_results(call, task),
                               .c_step = scratch->sums ? sums_row(layout) : pass->to.channel,
+                              .pairs = pass->pairs,
                               .segment = product_segment(call->plan, PANEL_TERMS),
                               .prefetch = prefetch};
     if (crowds) product.segment = ceil_div(PANEL_TERMS, 3);
@@ -397,20 +388,24 @@ static void sum_chunk(const struct conv_call *call, const struct conv_task *task
     }
 }
 
-// Bias and activation for sums that are in the results: rows of positions, or of channels.
-static void finish_sums(const struct conv_call *call, const struct conv_task *task)
+// Bias and activation for sums that are in the results, or of pairs in the workspace: rows of
+// positions, or of channels.
+static void finish_sums(const struct conv_call *call, const struct conv_task *task, char *sums)
 {
-    const struct conv_pass *pass = &call->layout->pass;
+    const struct conv_layout *layout = call->layout;
+    const struct conv_pass *pass = &layout->pass;
     const bool channels = pass->channels_last;
     const size_t out = task->end - task->begin, positions = conv_index_outputs(&task->index);
-    const size_t first = task->group * pass->out + task->begin;
-    const size_t step = (channels ? pass->to.position : pass->to.channel) * pass->scalar_bytes;
+    const size_t first = task->group * pass->out + task->begin, n = channels ? out : positions;
+    const size_t step = (channels ? pass->to.position : pass->to.channel) * pass->sample_bytes;
     char *y = task_results(call, task);
     for (size_t row = 0; row < (channels ? positions : out); row++, y += step) {
         struct conv_finish finish = filter_finish(call->filter, first + (channels ? 0 : row));
+        char *at = sums ? sums + row * sums_row(layout) * pass->scalar_bytes : y;
         finish.each = channels && finish.bias;
-        if (!finish.bias && !finish.relu) return;
-        call->plan->kernels->conv_store(y, 1, y, channels ? out : positions, &finish);
+        if (finish.bias || finish.relu) call->plan->kernels->conv_store(at, 1, at, n, &finish);
+        else if (!sums) return;
+        if (sums) plan_narrow(call->plan)(y, at, n);
     }
 }
 
@@ -453,8 +448,8 @@ static void products_run_task(void *context, size_t index, int worker)
         const struct product_prefetch prefetch = look_ahead(call, &task, index, in, n);
         sum_chunk(call, &task, in, n, &scratch, &prefetch);
     }
-    if (scratch.sums) products_store(call, &task, &scratch);
-    else finish_sums(call, &task);
+    if (!scratch.sums || !scratch.packed) finish_sums(call, &task, scratch.sums);
+    else products_store(call, &task, &scratch);
     if (layout->past_caches) atomic_thread_fence(memory_order_seq_cst);
 }
 

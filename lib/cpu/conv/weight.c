@@ -142,6 +142,7 @@ static void weight_layout(const struct request *request, struct conv_layout *lay
             panel_choose_box(pass, size_max(max >> halves, PANEL_MIN_OUTPUTS));
         if (weight_worker_bytes(layout) <= limit || terms == 1) break;
     }
+    layout->pairs = panel_pairs(request) && !weight_suits_dots(layout);
     layout->k_splits =
         split_k_count(request->shape, MIN_TASKS, weight_tasks(layout), conv_pass_boxes(pass),
                       limit - size_min(limit, weight_worker_bytes(layout)));
@@ -163,11 +164,12 @@ static size_t weight_count_work(const struct conv_layout *layout, struct ledger 
     const double terms = chunks * (double)conv_pass_vectors(pass, layout->term_split);
     const double splits = (double)layout->oc_splits;
     const double out = (double)pass->out;
+    const double products =
+        positions * chunks * panel_products(pass, layout->term_split, pass->out);
+    if (layout->pairs) work->pair = products / 2;
+    else work->fma = products;
     // Few taps fill every lane.
-    const double dots =
-        (double)layout->term_split / (double)conv_pass_vectors(pass, layout->term_split);
-    work->fma = positions * chunks * panel_products(pass, layout->term_split, pass->out) *
-                (weight_suits_dots(layout) ? dots : 1);
+    if (weight_suits_dots(layout)) work->fma *= chunks * (double)layout->term_split / terms;
     // Sums are added to in memory. Panels are gathered, transposed and read again for each split;
     // gy is for each chunk.
     work->copy += 2 * boxes * terms * out;
@@ -186,13 +188,6 @@ static size_t weight_count_work(const struct conv_layout *layout, struct ledger 
     work->row +=
         chunks * out * positions / (double)outputs * (double)(outputs / pass->box.count[2]);
     return panel_stride(pass);
-}
-
-static void weight_make_offsets(struct conv_layout *layout, struct arena *arena)
-{
-    const struct conv_pass *pass = &layout->pass;
-    layout->offset = arena_take(arena, size_mul(pass->chunk * pass->terms, sizeof *layout->offset));
-    if (arena->base) conv_pass_offsets_by_tap(pass, layout->offset, pass->chunk);
 }
 
 static struct conv_weight_task weight_task(const struct conv_call *call, size_t index)
@@ -222,10 +217,12 @@ static struct conv_weight_task weight_task(const struct conv_call *call, size_t 
 }
 
 // Adjacent channels at the outputs of a box, which lie one after the other in each image: where
-// they are, or a copy without gaps between images.
-static struct product_matrix weight_operand(const struct conv_pass *pass,
+// they are, or a copy without gaps between images; or pairs of outputs, the last with a zero if
+// their number is odd.
+static struct product_matrix weight_operand(const struct conv_layout *layout,
                                             const struct conv_weight_samples *samples, char *copy)
 {
+    const struct conv_pass *pass = &layout->pass;
     const struct sample_strides *strides = samples->outputs ? &pass->to : &pass->from;
     const struct conv_index *index = samples->index;
     const size_t bytes = pass->scalar_bytes, outputs = conv_index_outputs(index);
@@ -240,12 +237,21 @@ static struct product_matrix weight_operand(const struct conv_pass *pass,
     const size_t rows = pass->channels_last ? outputs : samples->n;
     const size_t row = pass->channels_last ? samples->n : outputs / images;
     const size_t step = pass->channels_last ? there.term : there.step;
-    const size_t stride = panel_row(pass, row * images);
-    for (size_t i = 0; i < rows * images; i++) {
+    const size_t stride = panel_row(pass, row * images), half = pass->sample_bytes;
+    const bool crossed = layout->pairs && pass->channels_last; // pairs are of two rows
+    const size_t size = layout->pairs ? half : bytes;          // of a sample of a copied row
+    for (size_t i = 0; i < rows * images && !crossed; i++) {
         const size_t from = i / images * step + i % images * strides->item;
-        char *to = copy + (i / images * stride + i % images * row) * bytes;
-        samples_move(pass->plan, &(struct sample_rows){to, 1, 0, 1, row},
-                     there.at + from * pass->sample_bytes, false);
+        char *to = copy + i / images * stride * bytes + i % images * row * size;
+        const struct sample_rows wide = {to, 1, 0, 1, row};
+        if (!layout->pairs) samples_move(pass->plan, &wide, there.at + from * half, false);
+        else memset((char *)memcpy(to, there.at + from * half, row * half) + row * half, 0, half);
+    }
+    for (size_t i = 0; i < rows && crossed; i += 2) {
+        const char *from = there.at + i * step * half;
+        char *to = copy + i / 2 * stride * bytes;
+        if (i + 1 < rows) pass->plan->kernels->pair(to, from, from + step * half, 1, row);
+        else samples_copy(memset(to, 0, row * bytes), 2, from, 1, row, half);
     }
     return pass->channels_last ? (struct product_matrix){.at = copy, .step = 1, .term = stride}
                                : (struct product_matrix){.at = copy, .step = stride, .term = 1};
@@ -263,7 +269,7 @@ static struct product_matrix weight_inputs(const struct conv_call *call,
     if (!scratch->packed) {
         const struct conv_weight_samples x = {call->from, index, channel + task->term,
                                               task->n_terms, false};
-        return weight_operand(pass, &x, scratch->panel);
+        return weight_operand(call->layout, &x, scratch->panel);
     }
     conv_pass_pack(pass, index, scratch->packed, call->from, channel, task->n_in);
     if (panel_is_packed(pass))
@@ -276,15 +282,25 @@ static struct product_matrix weight_inputs(const struct conv_call *call,
 }
 
 // The strip of columns from t on, of n, out of the rows of an operand. Sums of columns beyond the
-// last one are not stored.
+// last one are not stored. Rows that were packed in f32 become pairs in the second half of
+// `columns`, which pairs leave free.
 static struct product_matrix weight_columns(const struct product *product,
                                             const struct product_matrix *operand, size_t t,
-                                            size_t n, char *columns)
+                                            size_t n, const struct conv_weight_scratch *scratch)
 {
     const struct kernels *kernels = product->plan->kernels;
     const size_t bytes = kernels->f64 ? sizeof(double) : sizeof(float);
     const size_t width = product->columns, left = size_min(width, n - t);
     const char *from = operand->at + t * operand->step * bytes;
+    char *columns = scratch->columns;
+    if (product->pairs && scratch->packed) {
+        char *rows = columns + product->terms * width * bytes;
+        for (size_t k = 0; k < left; k++)
+            plan_narrow(product->plan)(rows + k * product->terms * bytes,
+                                       from + k * operand->step * bytes, 2 * product->terms);
+        kernels->transpose(columns, width, rows, product->terms, left, product->terms);
+        return (struct product_matrix){.at = columns, .term = width};
+    }
     if (operand->step == 1 && left == width)
         return (struct product_matrix){.at = from, .term = operand->term};
     if (operand->step == 1)
@@ -337,7 +353,8 @@ static void weight_sum_box(const struct conv_call *call, const struct conv_weigh
     struct product product = {.plan = call->plan,
                               .rows = task->n_out,
                               .terms = conv_index_outputs(&index),
-                              .a = weight_operand(pass, &outputs, scratch->gy),
+                              .a = weight_operand(layout, &outputs, scratch->gy),
+                              .pairs = layout->pairs,
                               .c = scratch->sums,
                               .c_step = panel_row(pass, layout->term_split),
                               .add = box > task->box,
@@ -347,9 +364,10 @@ static void weight_sum_box(const struct conv_call *call, const struct conv_weigh
         weight_add_dots(call, task, &product, &x);
         return;
     }
+    if (product.pairs) product.terms = ceil_div(product.terms, 2);
     for (size_t t = 0; t < task->n_terms; t += product.columns) {
         product.columns = product_strip(call->plan, conv_pass_vectors(pass, task->n_terms - t));
-        product.b = weight_columns(&product, &x, t, task->n_terms, scratch->columns);
+        product.b = weight_columns(&product, &x, t, task->n_terms, scratch);
         product.c = scratch->sums + t * pass->scalar_bytes;
         product_run(&product);
     }
@@ -375,7 +393,6 @@ static void weight_run_task(void *context, size_t index, int worker)
 }
 
 const struct conv_method products_weight = {.layout = weight_layout,
-                                            .make_tables = weight_make_offsets,
                                             .count_work = weight_count_work,
                                             .worker_bytes = weight_worker_bytes,
                                             .run_task = weight_run_task};

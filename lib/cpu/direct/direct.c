@@ -30,13 +30,6 @@ static size_t branch_taps(const struct axis *axis, size_t k)
     return (axis->span - k - 1) / axis->stride + 1;
 }
 
-// Index of branch k's first tap in a path: the branches are stored one after the other.
-static size_t branch_offset(const struct axis *axis, size_t k)
-{
-    const size_t whole = axis->span / axis->stride, extra = axis->span % axis->stride;
-    return k * whole + size_min(k, extra);
-}
-
 static size_t branch_count(const struct axis *axis)
 {
     return size_min(axis->stride, axis->span);
@@ -172,8 +165,11 @@ static void filter_branch(const struct partita_filter *filter, size_t path, size
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const struct axis *axis = &shape->axis[0];
-    const char *h = (const char *)filter->state + path * path_bytes(shape) +
-                    branch_offset(axis, k) * shape->tap_bytes;
+    // The branches are stored one after the other.
+    const size_t whole = axis->span / axis->stride, extra = axis->span % axis->stride;
+    const size_t first = k * whole + size_min(k, extra);
+    const char *h =
+        (const char *)filter->state + path * path_bytes(shape) + first * shape->tap_bytes;
     plan->kernels->fir(y, x, h, n, branch_taps(axis, k), shape_fir_type(shape));
 }
 

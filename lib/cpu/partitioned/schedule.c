@@ -14,14 +14,6 @@
 #include "base/sizes.h"
 #include "partitioned.h"
 
-// Tasks take about an eighth of a quantum's mean work, longer if that is less than a microsecond: a
-// task finds its data outside the cache after the last one. But so many fit into a quantum that it
-// can be filled.
-static double task_target(double quantum_seconds)
-{
-    return fmin(0.3 * quantum_seconds, fmax(1e-6, 0.125 * quantum_seconds));
-}
-
 // Splits work that takes `seconds` and consists of `units` indivisible parts into tasks of about
 // `target` seconds.
 static struct split split_work(double seconds, double target, size_t units)
@@ -203,7 +195,10 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
     struct partitioned *partitioned = plan->state;
     const struct partition_layout *layout = &partitioned->layout;
     const size_t period = layout->segment[layout->n_segments - 1].quanta;
-    const double target = task_target(layout->seconds * (double)layout->quantum);
+    const double mean = layout->seconds * (double)layout->quantum; // of the work of a quantum
+    // Tasks take about an eighth of it, longer if that is less than a microsecond: a task finds its
+    // data outside the cache after the last one. But a quantum holds enough of them to be filled.
+    const double target = fmin(0.3 * mean, fmax(1e-6, 0.125 * mean));
     partitioned->period = period;
     partitioned->quantum_seconds =
         mem_allocate(&plan->allocator, period * sizeof *partitioned->quantum_seconds);

@@ -78,7 +78,7 @@ static void copy_padded(const struct lanes *at, char *planes, size_t high, size_
     for (size_t i = 0; i < high; i++) {
         char *padded = at->task->scratch.samples + i * wide * block;
         const ptrdiff_t row = tile_sample(rows, 0, 0, top + (ptrdiff_t)i);
-        const bool exists = tile_inside(rows, row) && n > 0;
+        const bool exists = row >= 0 && row < (ptrdiff_t)rows->size && n > 0;
         char *samples =
             exists ? planes + ((size_t)row * columns->size + (size_t)first) * block : NULL;
         if (exists && back) memcpy(samples, padded + within.begin * block, n * block);
