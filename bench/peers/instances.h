@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Many mono streams in one process, as bench_bank measures them.
+// Many mono streams in one process, as bench_bank measures them, and many channels of one signal.
 #ifndef BENCH_INSTANCES_H
 #define BENCH_INSTANCES_H
 
@@ -25,5 +25,28 @@ struct instances_contender {
 };
 
 extern const struct instances_contender instances_zita;
+
+// Many channels of one signal, as bench_channelizer measures them.
+struct receivers {
+    const char *name;
+    double rate, bandwidth;
+    bool pairs; // complex samples
+    size_t channels, taps, stride;
+    size_t block, length; // inputs of a call; of the transform, for the textbook
+    double *centres;      // [channels], multiples of rate / length
+    const float *h;       // [taps]
+    bool quick;
+};
+
+// An implementation. process takes a block of inputs; output has block / stride complex samples.
+struct receivers_contender {
+    const char *name;
+    void *(*open)(const struct receivers *receivers);
+    void (*process)(void *state, const struct receivers *receivers, const float *x);
+    const float *(*output)(void *state, const struct receivers *receivers, size_t channel);
+    void (*close)(void *state, const struct receivers *receivers);
+};
+
+extern const struct receivers_contender receivers_textbook;
 
 #endif
