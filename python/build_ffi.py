@@ -25,6 +25,11 @@ struct py_stream {
 };
 enum partita_status py_stream_process(const struct py_stream *s, char *y, char *x, size_t frames);
 enum partita_status py_stream_process_queued(const struct py_stream *s, char *y, char *x, size_t frames, void *queue);
+enum partita_status py_run(const struct partita_plan *plan, enum partita_direction direction,
+                           struct partita_filter *filter, uintptr_t to, uintptr_t from, uintptr_t taps,
+                           uintptr_t bias, const struct partita_call *call);
+enum partita_status py_causal_continue(const struct partita_causal *known, uintptr_t y, uintptr_t x, uintptr_t states,
+                                       uintptr_t w, uintptr_t bias, uintptr_t indices, uintptr_t seqlens);
 struct py_dlpack {
     void *data;
     int32_t device_type, device_id, ndim;
@@ -38,7 +43,15 @@ struct py_xla_layer {
     enum partita_direction direction;
     int threads;
 };
+void *py_memo_type(void *given);
 void *py_xla_call(void *xla_frame);
+"""
+
+# Version 3.11 of Python's limited interface, where meson does not choose it; cffi's choice is older.
+LIMITED = """#include <pyconfig.h>
+#if !defined Py_LIMITED_API && !defined Py_GIL_DISABLED && !defined Py_DEBUG
+#define Py_LIMITED_API 0x030B0000
+#endif
 """
 
 
@@ -50,6 +63,8 @@ def main(include, output, stub_output):
     module = (pathlib.Path(__file__).parent / "module.h").read_text(encoding="utf-8")
     ffi.set_source("partita._partita", module, py_limited_api=True)
     ffi.emit_c_code(output)
+    emitted = pathlib.Path(output)
+    emitted.write_text(LIMITED + emitted.read_text(encoding="utf-8"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -150,6 +150,38 @@ static enum partita_status py_stream_process_queued(const struct py_stream *s, c
     return partita_stream_process_queued(s->stream, s->y, x ? s->x : NULL, frames, queue);
 }
 
+// Forward or backward data with a filter, which is updated before where there are taps. Addresses
+// are numbers, which cost cffi less than pointers do.
+static enum partita_status py_run(const struct partita_plan *plan, enum partita_direction direction,
+                                  struct partita_filter *filter, uintptr_t to, uintptr_t from,
+                                  uintptr_t taps, uintptr_t bias, const struct partita_call *call)
+{
+    if (taps) {
+        const enum partita_status status =
+            partita_filter_update(filter, (const void *)taps, (const void *)bias, call);
+        if (status != PARTITA_OK) return status;
+    }
+    if (direction == PARTITA_FORWARD)
+        return partita_forward(plan, filter, (void *)to, (const void *)from, call);
+    return partita_backward_data(plan, filter, (void *)to, (const void *)from, call);
+}
+
+// partita_causal_forward for frames that continue states, in a call like one that is known.
+static enum partita_status py_causal_continue(const struct partita_causal *known, uintptr_t y,
+                                              uintptr_t x, uintptr_t states, uintptr_t w,
+                                              uintptr_t bias, uintptr_t indices, uintptr_t seqlens)
+{
+    struct partita_causal call = *known;
+    call.y.data = (void *)y;
+    call.x.data = (void *)x;
+    call.initial.data = call.final.data = (void *)states;
+    call.w = (const void *)w;
+    call.bias = (const void *)bias;
+    call.cache_indices = (const int32_t *)indices;
+    call.cache_seqlens = (const int32_t *)seqlens;
+    return partita_causal_forward(&call);
+}
+
 // What a capsule of DLPack (version 0) points to begins with this.
 struct py_dlpack {
     void *data;
@@ -160,4 +192,5 @@ struct py_dlpack {
     uint64_t byte_offset;
 };
 
+#include "memo.h"
 #include "xla.h"

@@ -201,10 +201,13 @@ def test_other_types_are_left_to_torch():
 
 def test_causal():
     x, w, b = random(1, 2, 3, 40), random(2, 4, 3, 7), random(3, 4)
-    require_same_layer(lambda x, w, b: ours.causal_conv1d(x, w, b, dilation=2),
-                       lambda x, w, b: F.conv1d(x, w, b, padding=12, dilation=2)[..., :40], x, w, b)
-    require_same_layer(ours.causal_conv1d, lambda x, w, b: F.conv1d(F.pad(x, (6, 0)), w.unsqueeze(1), b, groups=3),
-                       x, random(2, 3, 7), random(3, 3))
+    for _ in range(2):
+        require_same_layer(lambda x, w, b: ours.conv1d(x, w, b, padding="causal", dilation=2),
+                           lambda x, w, b: F.conv1d(x, w, b, padding=12, dilation=2)[..., :40], x, w, b)
+    x, w = x.detach().round().long(), w.detach().round().long()
+    assert torch.equal(ours.conv1d(x, w, padding="causal", stride=3), F.conv1d(F.pad(x, (6, 0)), w, stride=3))
+    with pytest.raises(RuntimeError, match="causal"):
+        ours.conv2d(random(1, 2, 3, 9, 8), random(2, 4, 3, 3, 3), padding="causal")
 
 
 def test_fft_conv():

@@ -17,6 +17,7 @@ import torch
 from partita import _arrays, _fork, _options
 from partita._errors import check
 from partita._explain import Explanation
+from partita._options import DIRECTIONS
 from partita._partita import ffi, lib
 from partita._plan import Plan, make_filter
 from partita._problem import Problem
@@ -24,7 +25,6 @@ from partita._problem import Problem
 from . import _cache, _geometry
 
 _DIRECTIONS = {"step": ("forward", "backward_data", "backward_weight")}  # of the layers of _steps.py
-_RUN = {"forward": lib.partita_forward, "backward_data": lib.partita_backward_data}
 _TWO_BYTES = (torch.float16, torch.bfloat16)
 # Engines that read and write such samples.
 _WITH_TWO_BYTES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise")
@@ -99,7 +99,8 @@ class Layer:
         self.x_shape, self.w_shape, self.dtype = x_shape, w_shape, dtype
         self.memory_format = memory_format  # of x and y
         self.directions, self.plan, self.waiting = _DIRECTIONS.get(direction, (direction,)), None, ([], [])
-        self.function = _RUN.get(direction)
+        self.direction = DIRECTIONS[self.directions[0]]
+        self.result_shape = self.x_shape if direction == "backward_data" else self.y_shape
         self._strides = {shape: torch.empty(shape, device="meta", memory_format=memory_format).stride()
                          for shape in (self.x_shape, self.y_shape)}
         self.family = (direction, dtype, memory_format, self.w_shape, geometry, threads)
@@ -154,6 +155,12 @@ class Layer:
 
     def borrow(self, w, b):
         """A `_Spare` with a filter of these taps, which no other call uses."""
+        spare = self.lend(w, b)
+        spare.filter = self.filter(w, b, spare.filter)
+        return spare
+
+    def lend(self, w, b):
+        """A `_Spare` for a filter of these taps, which has others or none."""
         try:
             spare = self.waiting[b is not None].pop()
         except IndexError:
@@ -163,12 +170,13 @@ class Layer:
             self.again = self.again or self.first_taps == id(w)
             self.first_taps = self.first_taps or id(w)
         spare.last, spare.again = _cache.now(), self.again
-        spare.filter = self.filter(w, b, spare.filter)
         return spare
 
-    def run(self, filter, result, operand):
-        status = self.function(self.plan._c, filter._c, ffi.cast(_ADDRESS, result.data_ptr()),
-                               ffi.cast(_ADDRESS, operand.data_ptr()), _thread.with_workspace(self.workspace))
+    def run(self, filter, result, operand, w=None, b=None):
+        """A call with a filter, into which taps are packed before if there are any."""
+        status = lib.py_run(self.plan._c, self.direction, filter._c, result.data_ptr(), operand.data_ptr(),
+                            0 if w is None else w.data_ptr(), 0 if b is None else b.data_ptr(),
+                            _thread.with_workspace(self.workspace))
         if status:
             check(status)
 
@@ -309,21 +317,24 @@ def find_layer(kind, direction, dtype, memory_format, x_shape, w_shape, geometry
                    _options.get_threads(), *others)
 
 
-def _run(layer, w, b, uses, result, operand):
-    """forward or backward_data with the taps w."""
-    if uses == 1:
-        spare = layer.borrow(w, b)
-        layer.run(spare.filter, result, operand)
+def compute(layer, operand, w, b, uses):
+    """forward or backward_data with the taps w, which are known to fit the layer."""
+    result = layer.new(layer.result_shape)
+    if layer.plan is not None and uses == 1:
+        spare = layer.lend(w, b)
+        spare.filter = spare.filter or layer.filter(w, b)
+        layer.run(spare.filter, result, layer.prepare(operand), layer.prepare_taps(w), layer.prepare_taps(b))
         spare.give_back()
-        return
-    forms, form = _forms(w), (layer, b is None)
-    kept = forms.get(form) or _keep(forms, form, _Kept(layer, w, b))
-    filter, users = kept.acquire(w, b)
-    try:
-        layer.run(filter, result, operand)
-    finally:
-        with kept.lock:
-            users[0] -= 1
+    elif layer.plan is not None:
+        forms, form = _forms(w), (layer, b is None)
+        kept = forms.get(form) or _keep(forms, form, _Kept(layer, w, b))
+        filter, users = kept.acquire(w, b)
+        try:
+            layer.run(filter, result, layer.prepare(operand))
+        finally:
+            with kept.lock:
+                users[0] -= 1
+    return _in_type(result, operand.dtype)
 
 
 def _check(what, t, shape, dtype):
@@ -356,35 +367,39 @@ def forward(x, w, b, geometry, uses):
     _check("w", w, layer.w_shape, x.dtype)
     if b is not None:
         _check("b", b, layer.w_shape[:1], x.dtype)
-    return run_forward(layer, x, w, b, uses)
+    return compute(layer, x, w, b, uses)
 
 
-def run_forward(layer, x, w, b, uses):
-    """The layer of these tensors, which are known to fit it."""
-    y = layer.new(layer.y_shape)
-    if layer.plan is not None:
-        _run(layer, w, b, uses, y, layer.prepare(x))
-    return _in_type(y, x.dtype)
-
-
-def backward_data(gy, w, x_shape, geometry, uses):
-    """The gradient of x."""
+def data_layer(gy, w, x_shape, geometry, uses):
+    """The plan of the gradient of x."""
     layer = _typed_layer("backward_data", gy.dtype, _geometry.memory_format(gy, w), x_shape, w.shape, geometry,
                          uses)
     _check("w", w, layer.w_shape, gy.dtype)
     _check("gy", gy, layer.y_shape, gy.dtype)
-    gx = layer.new(layer.x_shape)
-    if layer.plan is not None:
-        _run(layer, w, None, uses, gx, layer.prepare(gy))
-    return _in_type(gx, gy.dtype)
+    return layer
+
+
+def backward_data(gy, w, x_shape, geometry, uses):
+    """The gradient of x."""
+    return compute(data_layer(gy, w, x_shape, geometry, uses), gy, w, None, uses)
+
+
+def weight_layer(x, gy, w_shape, geometry):
+    """The plan of the gradient of w."""
+    layer = _typed_layer("backward_weight", x.dtype, _geometry.memory_format(x, gy), x.shape, w_shape, geometry, 0)
+    _check("gy", gy, layer.y_shape, x.dtype)
+    return layer
 
 
 def backward_weight(x, gy, w_shape, geometry, uses=0):
     """The gradient of w, which reads no taps: `uses` is not asked."""
-    layer = _typed_layer("backward_weight", x.dtype, _geometry.memory_format(x, gy), x.shape, w_shape, geometry, 0)
-    _check("gy", gy, layer.y_shape, x.dtype)
+    return compute_weight(weight_layer(x, gy, w_shape, geometry), x, gy)
+
+
+def compute_weight(layer, x, gy):
+    """The gradient of w by a layer that is known to fit."""
     if layer.plan is None:
         return x.new_zeros(layer.w_shape)
-    gw, x_samples, gy = x.new_empty(layer.w_shape, dtype=layer.dtype), layer.prepare(x), layer.prepare(gy)
-    check(lib.partita_backward_weight(layer.plan._c, address(gw), address(x_samples), address(gy), layer.call()))
+    gw, samples, gy = torch.empty(layer.w_shape, dtype=layer.dtype), layer.prepare(x), layer.prepare(gy)
+    check(lib.partita_backward_weight(layer.plan._c, address(gw), address(samples), address(gy), layer.call()))
     return _in_type(gw, x.dtype)

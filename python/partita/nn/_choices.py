@@ -4,23 +4,22 @@ import json
 
 import torch
 
-from . import _export, _measure
+from . import _export, _measure, _ops
 
 _MAX_KINDS = 512
+_MAX_SEEN = 16  # kinds of calls of one layer that are recognised at once
 _REAL = (torch.float32, torch.float64)
-# Asked at each call, by names that are found at once.
-_Tensor = torch.Tensor
-_is_compiling, _is_grad_enabled, _get_threads = torch.compiler.is_compiling, torch.is_grad_enabled, torch.get_num_threads
-_is_any_autocast, _get_autocast = torch._C._is_any_autocast_enabled, torch.get_autocast_dtype
+_is_traced = torch.compiler.is_dynamo_compiling  # then the graph has no memories
 
 
 class Choices:
     """The decisions of one layer. Copies have them too; they are not pickled, because they hold for one machine."""
 
     def __init__(self):
-        self.decided = {}  # whether Partita computes a call, by all that is seen at once
-        self.rows = {}     # the same with times, by the text of _measure.describe
-        self.latest = {}   # the latest decision, for calls that cannot be measured
+        self.rows = {}    # decisions with times, by the text of _measure.describe and the shape of the input
+        self.latest = {}  # whether Partita computed the latest call of a mode, for calls that cannot be measured
+        self._seen = _ops.Memo(_MAX_SEEN)
+        self.find = self._seen.find  # (x, w, b, output_size, training): what `decide` has said
 
     def __deepcopy__(self, memo):
         copied = Choices()
@@ -32,30 +31,31 @@ class Choices:
 
     def update(self, other):
         """Adds the decisions of another one."""
-        for name in vars(self):
-            getattr(self, name).update(getattr(other, name))
+        self.rows.update(other.rows)
+        self.latest.update(other.latest)
+        self._seen.clear()
 
-    def is_partita(self, layer, x, w, b, output_size):
+    def is_any(self):
+        """Whether Partita computes any call that has been decided."""
+        return any(row.partita for row in self.rows.values())
+
+    def decide(self, layer, x, w, b, output_size):
         """Whether Partita computes this call. The first of each kind measures both ways, before it is computed."""
-        if _is_compiling() or type(x) is not _Tensor:
-            return self.settled(layer, x)
-        try:
-            key = (x.shape, x.is_contiguous(), x.dtype, x.requires_grad, w.requires_grad, layer.training,
-                   _is_grad_enabled(), _is_any_autocast() and _get_autocast("cpu"), _get_threads(), output_size)
-            return self.decided[key]
-        except KeyError:
-            pass
-        except (TypeError, RuntimeError):  # symbolic sizes; layouts without strides
-            return self.settled(layer, x)
-        if not _measure.is_measurable(x, w, b):
+        found = None if _is_traced() else self.find(x, w, b, output_size, layer.training)
+        if found is not None:
+            return found
+        if torch.compiler.is_compiling() or type(x) is not torch.Tensor or not _measure.is_measurable(x, w, b):
             return self.settled(layer, x)
         kind = _measure.describe(layer, x, w, b, output_size)
-        decision = _measure.decide(layer, kind, x, w, b, output_size)
-        for kept in self.decided, self.rows:
-            if len(kept) >= _MAX_KINDS:
-                kept.clear()
-        self.rows[json.dumps(kind | {"input": list(x.shape)})] = decision
-        self.decided[key] = self.latest[key[6:8]] = decision.partita
+        text = json.dumps(kind | {"input": list(x.shape)})
+        decision = self.rows.get(text)
+        if decision is None:
+            decision = _measure.decide(layer, kind, x, w, b, output_size)
+            if len(self.rows) >= _MAX_KINDS:
+                self.rows.clear()
+            self.rows[text] = decision
+        self.latest[_mode()] = decision.partita
+        self._seen.keep(decision.partita, x, w, b, output_size, layer.training)
         return decision.partita
 
     def settled(self, layer, x):
@@ -64,7 +64,7 @@ class Choices:
         is exported or traced: PyTorch."""
         if not isinstance(x, torch.Tensor) or _export.is_exported():
             return False
-        mode = _is_grad_enabled(), _is_any_autocast() and _get_autocast("cpu")
+        mode = _mode()
         if mode in self.latest and not torch.are_deterministic_algorithms_enabled():
             return self.latest[mode]
         return (any(k >= 7 and k > 2 * s for k, s in zip(layer.kernel_size, layer.stride)) and x.dtype in _REAL
@@ -72,7 +72,12 @@ class Choices:
 
     def give_back(self):
         """PyTorch computes the calls that have been decided."""
-        self.decided, self.latest = dict.fromkeys(self.decided, False), dict.fromkeys(self.latest, False)
+        self.latest = dict.fromkeys(self.latest, False)
+        self._seen.clear()
         for text, row in self.rows.items():
             if row.partita:
                 self.rows[text] = row._replace(partita=False, reason="the whole model is not faster")
+
+
+def _mode():
+    return torch.is_grad_enabled(), torch._C._is_any_autocast_enabled() and torch.get_autocast_dtype("cpu")

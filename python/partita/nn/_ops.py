@@ -9,7 +9,14 @@ not.
 "" for the planner's choice. `uses` is how often the taps are used before they change: 1 in training, where each call
 packs them anew; 0 where they stay, so that filters are kept until the taps change.
 """
+import ctypes
+import functools
+
 import torch
+from torch.autograd import forward_ad
+
+from partita import _options
+from partita._partita import ffi, lib
 
 from . import _calls, _complex, _geometry, _steps
 
@@ -18,17 +25,31 @@ _is_batched = torch._C._functorch.is_legacy_batchedtensor  # gradients of torch.
 _LAYER = "int[] stride, SymInt[] pad, int[] dilation, int groups, str engine, int uses=0) -> Tensor"
 
 
+# In each of these modes PyTorch's dispatcher sees the calls: to change them, to trace them, or to note their times.
+_DISPATCHED = (torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack,
+               torch._C._are_functorch_transforms_active, torch._C._get_tracing_state,
+               torch.autograd._profiler_enabled)
+
+
+def _memo_type():
+    """The type of memories of calls, which python/memo.h describes."""
+    address = int(ffi.cast("uintptr_t", ffi.addressof(lib, "py_memo_type")))
+    modes = (torch.is_grad_enabled, *_DISPATCHED, torch.get_num_threads,
+             tuple(functools.partial(f, "cpu") for f in (torch.is_autocast_enabled, torch.get_autocast_dtype)))
+    variables = (vars(forward_ad), "_current_level"), (vars(_options), "_default_threads")
+    return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)(
+        (getattr(torch.Tensor, "__dlpack_c_exchange_api__", None), torch.Tensor, torch.nn.Parameter, modes, variables))
+
+
+Memo = _memo_type()
+_seen_gradients = Memo(512)  # layers of gradients, by their calls
+
+
 def is_undispatched(*tensors):
     """Whether a call can skip PyTorch's dispatcher: plain CPU tensors, no tracing, compiling, transform or mode."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or any(mode() for mode in _DISPATCHED):
         return False
-    if (torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
-            or torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state() is not None):
-        return False
-    for t in tensors:  # as all(...) of a generator would take twice as long
-        if t is not None and not (type(t) in _PLAIN and t.is_cpu and not _is_batched(t)):
-            return False
-    return True
+    return all(t is None or (type(t) in _PLAIN and t.is_cpu and not _is_batched(t)) for t in tensors)
 
 
 def is_recorded(*tensors):
@@ -39,15 +60,6 @@ def is_recorded(*tensors):
 def is_plain_call(*tensors):
     """Whether the dispatcher can be skipped and no gradient is recorded."""
     return is_undispatched(*tensors) and not is_recorded(*tensors)
-
-
-is_profiled = torch.autograd._profiler_enabled  # a flag; in graphs of torch.compile it is not asked
-
-
-def profiled(name, tensors, call, *arguments):
-    """A call that skips the dispatcher, as an event of torch.profiler, which may want the shapes of its tensors."""
-    with torch._C._profiler._RecordFunctionFast(name, [t for t in tensors if t is not None]):
-        return call(*arguments)
 
 
 def _operator(name, tensors):
@@ -66,11 +78,11 @@ def _computed(of_real, of_complex):
 
 
 compute_conv = _computed(_calls.forward, _complex.forward)
-compute_conv_input = _computed(_calls.backward_data, _complex.backward_data)
-compute_conv_weight = _computed(_calls.backward_weight, _complex.backward_weight)
 conv = _operator("conv", "Tensor x, Tensor w, Tensor? b")(compute_conv)
-conv_input = _operator("conv_input", "Tensor gy, Tensor w, SymInt[] x_shape")(compute_conv_input)
-conv_weight = _operator("conv_weight", "Tensor x, Tensor gy, SymInt[] w_shape")(compute_conv_weight)
+conv_input = _operator("conv_input", "Tensor gy, Tensor w, SymInt[] x_shape")(
+    _computed(_calls.backward_data, _complex.backward_data))
+conv_weight = _operator("conv_weight", "Tensor x, Tensor gy, SymInt[] w_shape")(
+    _computed(_calls.backward_weight, _complex.backward_weight))
 
 
 def _empty(t, shape, memory_format):
@@ -108,25 +120,37 @@ def _save(ctx, inputs, output):
     ctx.layer = tuple(layer)
 
 
-def _conv_gradients(ctx, g, is_observed=False):
+def _conv_gradients(ctx, g):
     """The gradients of x, w and b, which PyTorch adds to `.grad` in place. A function that adds them by itself, as
     Plan.backward_weight can, would need as much memory and bypass hooks, torch.autograd.grad and distributed training."""
     x, w = ctx.saved_tensors
-    if not is_observed and is_profiled():
-        return profiled("partita::conv_backward", (g, x, w), _conv_gradients, ctx, g, True)
     x_shape, w_shape = ctx.shapes
-    plain = is_plain_call(g, x, w)
+    needed = ctx.needs_input_grad
+    step = all(needed[:2]) and getattr(ctx, "step", None)
+    layers = _layers_of_gradients(g, x, w, ctx, (False, False) if step else needed[:2])
     gx = gw = gb = None
-    step = getattr(ctx, "step", None)
-    if step and plain and all(ctx.needs_input_grad[:2]):
+    if step and layers:
         gx, gw = step.gradients(x, w, g)
-    elif ctx.needs_input_grad[0]:
-        gx = (compute_conv_input if plain else conv_input)(g, _conj(w), x_shape, *ctx.layer)
-    if gw is None and ctx.needs_input_grad[1]:
-        gw = (compute_conv_weight if plain else conv_weight)(_conj(x), g, w_shape, *ctx.layer)
-    if ctx.needs_input_grad[2]:
+    elif needed[0]:
+        gx = (_calls.compute(layers[0], g, w, None, ctx.layer[-1]) if layers
+              else conv_input(g, _conj(w), x_shape, *ctx.layer))
+    if gw is None and needed[1]:
+        gw = _calls.compute_weight(layers[1], x, g) if layers else conv_weight(_conj(x), g, w_shape, *ctx.layer)
+    if needed[2]:
         gb = g.sum([0, *range(2, g.dim())])
     return gx, gw, gb
+
+
+def _layers_of_gradients(g, x, w, ctx, needed):
+    """The layers that compute the gradients of x and w, as far as they are needed; None for calls of the dispatcher."""
+    call = g, x, w, ctx.shapes, ctx.layer, needed
+    layers = None if torch.compiler.is_dynamo_compiling() else _seen_gradients.find(*call)
+    if layers is None and is_plain_call(g, x, w) and not g.is_complex():
+        (x_shape, w_shape), geometry = ctx.shapes, ctx.layer[:-1]
+        layers = (_calls.data_layer(g, w, x_shape, geometry, ctx.layer[-1]) if needed[0] else None,
+                  _calls.weight_layer(x, g, w_shape, geometry) if needed[1] else None)
+        _seen_gradients.keep(layers, *call)
+    return layers
 
 
 def _conv_backward(ctx, g):
@@ -165,7 +189,7 @@ class RecordedConv(torch.autograd.Function):
     def forward(ctx, x, w, b, found, layer):
         _save(ctx, (x, w, b, *layer), None)
         ctx.step, y = _steps.begin(found, x, w, b, layer)
-        return _calls.run_forward(found, x, w, b, layer[-1]) if y is None else y
+        return _calls.compute(found, x, w, b, layer[-1]) if y is None else y
 
     @staticmethod
     def backward(ctx, g):

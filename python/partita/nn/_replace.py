@@ -16,7 +16,7 @@ from ._choices import Choices
 from ._measure import clock, compare, memory
 from ._report import Report
 
-_TORCH = types.SimpleNamespace(is_partita=lambda *call: False)  # in the place of Choices
+_TORCH = types.SimpleNamespace(find=lambda *call: False, decide=lambda *call: False)  # in the place of Choices
 _OF_EACH_CLASS = ("__dict__", "__weakref__", "__doc__", "_origin")
 
 

@@ -19,7 +19,7 @@ class Report(list[str]):
         self._entries = [(name, vars(layer).get("_choices"), replaced, reason)
                          for name, layer, replaced, reason in entries]
         super().__init__(name for name, choices, replaced, _ in self._entries
-                         if replaced and (not example or choices is None or any(choices.decided.values())))
+                         if replaced and (not example or choices is None or choices.is_any()))
 
     def to_dict(self) -> dict[str, typing.Any]:
         """

@@ -11,17 +11,14 @@ from torch._C._functorch import TransformType
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.autograd import forward_ad
 
-from partita import _options
-
 from . import _calls, _export, _geometry, _ops
 
-__all__ = ["causal_conv1d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-           "fft_conv"]
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fft_conv"]
 
 _SINGLE = (torch.float32, torch.float16, torch.bfloat16)
 _REAL = (torch.float32, torch.float64)
-_MAX_SEEN = 512
-_seen: dict = {}  # layers of calls that need no dispatcher, and the operator's arguments, by _described
+_seen = _ops.Memo(512)  # layers of calls that need no dispatcher, and how these are computed
+_is_traced = torch.compiler.is_dynamo_compiling  # then the graph has no memories
 _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 
@@ -49,40 +46,6 @@ conv1d, conv2d, conv3d = map(_conv_of, (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose_of, (1, 2, 3))
 
 
-def causal_conv1d(input, weight, bias=None, stride=1, dilation=1, groups=None):
-    """
-    A convolution whose output at time t depends on inputs up to t only: zeros stand before the input.
-
-    Parameters
-    ----------
-    input : Tensor
-        (batch, channels, time) or (channels, time).
-    weight : Tensor
-        (out_channels, channels / groups, taps), as of conv1d: the last tap meets the latest input. Or (channels, taps),
-        which filters each channel by itself.
-    bias : Tensor, optional
-        (out_channels,)
-    stride, dilation : int, optional
-    groups : int, optional
-        1, or with a weight of two axes the number of channels.
-
-    Returns
-    -------
-    Tensor
-        As long as the input, if the stride is 1.
-
-    See Also
-    --------
-    partita.nn.Conv1d.stream : the same for a signal that comes in frames.
-    """
-    if weight.dim() == 2:
-        weight, groups = weight.unsqueeze(1), groups or weight.shape[0]
-    stride, dilation, groups = _one(stride), _one(dilation), groups or 1
-    past = dilation * (weight.shape[-1] - 1)
-    return _run(1, input, weight, bias, (stride,), [past, 0], (dilation,), groups,
-                lambda: F.conv1d(F.pad(input, (past, 0)), weight, bias, stride, 0, dilation, groups))
-
-
 def fft_conv(signal, kernel, bias=None, padding=0, padding_mode="constant", stride=1, dilation=1, groups=1):
     """The function of fft-conv-pytorch: a convolution of one to three axes of (batch, channels, axes...)."""
     rank = signal.dim() - 2
@@ -98,72 +61,53 @@ def fft_conv(signal, kernel, bias=None, padding=0, padding_mode="constant", stri
     return _conv(rank, signal, kernel, bias, stride, padding, dilation, groups)
 
 
-def _one(value):
-    return value[0] if isinstance(value, (tuple, list)) else value
-
-
-def _conv(rank, x, w, b, stride, padding, dilation, groups):
-    described = _described(x, w, b, (rank, stride, padding, dilation, groups))
-    try:
-        seen = _seen.get(described)
-    except TypeError:  # lists
-        described = seen = None
+def _conv(rank, x, w, b, *layer):
+    seen = None if _is_traced() else _seen.find(x, w, b, rank, layer)
     if seen is not None:
-        return _run_seen(seen, x, w, b)
+        return _run_seen(*seen, x, w, b)
+    stride, padding, dilation, groups, pad = *layer, None
 
     def otherwise():
-        return _CONV[rank](x, w, b, stride, padding, dilation, groups)
+        if padding == "causal" and pad:
+            return _CONV[rank](F.pad(x, pad), w, b, stride, 0, dilation, groups)
+        return _CONV[rank](x, w, b, *layer)
 
     steps, gaps = _geometry.axes(stride, rank), _geometry.axes(dilation, rank)
     if steps is None or gaps is None or not isinstance(w, torch.Tensor):
         return otherwise()
     if padding == "same" and all(s == 1 for s in steps):
         pad = _geometry.same_padding(w.shape[2:], gaps)
+    elif padding == "causal" and rank == 1:
+        pad = [gaps[0] * (w.shape[-1] - 1), 0]
     elif padding == "valid":
         pad = [0] * rank
     else:
         pad = _geometry.axes(padding, rank)
     if pad is None:
         return otherwise()
-    if described is not None:
-        seen = _remember(described, rank, x, w, b, steps, pad, gaps, groups)
-    if seen is not None:
-        return _run_seen(seen, x, w, b)
-    return _run(rank, x, w, b, steps, pad, gaps, groups, otherwise)
+    seen = _see(rank, x, w, b, steps, pad, gaps, groups)
+    if seen is None:
+        return _run(rank, x, w, b, steps, pad, gaps, groups, otherwise)
+    _seen.keep(seen, x, w, b, rank, layer)
+    return _run_seen(*seen, x, w, b)
 
 
-def _described(x, w, b, layer):
-    """All that decides how a call with real samples is computed, to be a key; None for calls of the dispatcher."""
+def _see(rank, x, w, b, stride, pad, dilation, groups):
+    """The layer of a call with real samples that needs no dispatcher, and the operator's arguments, for all calls like
+    it. None for other calls."""
     if (not _ops.is_undispatched(x, w, b) or x.dtype not in _REAL or torch.is_autocast_enabled("cpu")
-            or forward_ad._current_level >= 0):
-        return None
-    if not (x.layout == w.layout == torch.strided and (b is None or b.layout == torch.strided)):
-        return None
-    return (x.shape, x.stride(), x.dtype, w.shape, w.stride(), w.dtype, None if b is None else (b.shape, b.dtype),
-            layer, uses(w), torch.get_num_threads(), _options.get_threads())
-
-
-def _remember(described, rank, x, w, b, stride, pad, dilation, groups):
-    """Keeps the layer of a call, so that the next one like it needs no checks; None where the package refuses it."""
-    if not x.dim() == w.dim() == rank + 2 or _geometry.refused(x, w, b, stride, pad, dilation, groups):
+            or forward_ad._current_level >= 0 or not x.dim() == w.dim() == rank + 2
+            or _geometry.refused(x, w, b, stride, pad, dilation, groups)):
         return None
     layer = stride, pad, dilation, groups, ""
     found = _calls.forward_layer(x, w, layer, uses(w))
-    if found.plan is None:
-        return None
-    if len(_seen) >= _MAX_SEEN:
-        _seen.clear()
-    seen = _seen[described] = found, (*layer, uses(w))
-    return seen
+    return found.plan and (found, (*layer, uses(w)), _ops.is_recorded(x, w, b))
 
 
-def _run_seen(seen, x, w, b, is_observed=False):
-    if not is_observed and _ops.is_profiled():
-        return _ops.profiled("partita::conv", (x, w, b), _run_seen, seen, x, w, b, True)
-    found, layer = seen
-    if _ops.is_recorded(x, w, b):
+def _run_seen(found, layer, is_recorded, x, w, b):
+    if is_recorded:
         return _ops.RecordedConv.apply(x, w, b, found, layer)
-    return _calls.run_forward(found, x, w, b, layer[-1])
+    return _calls.compute(found, x, w, b, layer[-1])
 
 
 def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise, output_padding=None):
@@ -180,7 +124,7 @@ def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise, output_padding
     if _geometry.refused(items, w, b, stride, pad, dilation, groups, output_padding):
         return otherwise()
     if output_padding is None:
-        plain = _ops.is_plain_call(items, w, b) and not _ops.is_profiled()
+        plain = _ops.is_plain_call(items, w, b)
         conv = _ops.compute_conv if plain else torch.ops.partita.conv
         y = conv(items, w, b, stride, pad, dilation, groups, "", uses(w))
     else:

@@ -4,8 +4,7 @@ from typing import TypeAlias
 
 from torch import Tensor
 
-__all__ = ["causal_conv1d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-           "fft_conv"]
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fft_conv"]
 
 _Axes: TypeAlias = int | Sequence[int]
 
@@ -65,14 +64,6 @@ def conv_transpose3d(
     output_padding: _Axes = 0,
     groups: int = 1,
     dilation: _Axes = 1,
-) -> Tensor: ...
-def causal_conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: _Axes = 1,
-    dilation: _Axes = 1,
-    groups: int | None = None,
 ) -> Tensor: ...
 def fft_conv(
     signal: Tensor,

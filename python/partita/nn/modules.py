@@ -12,7 +12,7 @@ from . import _calls, _export, _stream, functional
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget"]
 
-_Tensor = torch.Tensor
+_Tensor, _is_traced = torch.Tensor, torch.compiler.is_dynamo_compiling
 
 
 class Replaced:
@@ -23,16 +23,19 @@ class Replaced:
 
     def extra_repr(self):
         choices = self._choices
-        slower = choices is not None and choices.decided and not any(choices.decided.values())
+        slower = choices is not None and choices.rows and not choices.is_any()
         return super().extra_repr() + (", partita: torch is faster" if slower else ", partita")
 
 
 class _Conv(Replaced):
     def _conv_forward(self, input, weight, bias):
+        choices = self._choices
+        known = None if choices is None or _is_traced() else choices.find(input, weight, bias, None, self.training)
+        if known is False:
+            return super()._conv_forward(input, weight, bias)  # PyTorch's, without a detour
         if type(input) is not _Tensor and _export.is_traced(input):
             return _export.traced(self, input)
-        choices = self._choices
-        partita = choices is None or choices.is_partita(self, input, weight, bias, None)
+        partita = known or choices is None or choices.decide(self, input, weight, bias, None)
         return self._compute(functional if partita else F, input, weight, bias, None)
 
     def _compute(self, library, input, weight, bias, output_size):
@@ -50,7 +53,7 @@ class _ConvTranspose(Replaced):
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
         choices, weight, bias = self._choices, self.weight, self.bias
         size = None if output_size is None else tuple(output_size)
-        partita = choices is None or choices.is_partita(self, input, weight, bias, size)
+        partita = choices is None or choices.decide(self, input, weight, bias, size)
         return self._compute(functional if partita else F, input, weight, bias, size)
 
     def _compute(self, library, input, weight, bias, output_size):
@@ -69,8 +72,9 @@ class Conv1d(_Conv, torch.nn.Conv1d):
         """
         This layer with its present weights as a filter of signals that come in frames.
 
-        Its outputs are those of `functional.causal_conv1d`. A layer with padding="valid" or 0 leaves out the first
-        ``dilation * (kernel_size - 1)`` of these; a layer whose padding is that number has some more after them.
+        Its outputs are those of `functional.conv1d` with padding="causal". A layer with padding="valid" or 0 leaves out
+        the first ``dilation * (kernel_size - 1)`` of these; a layer whose padding is that number has some more after
+        them.
 
         Parameters
         ----------

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+// A memory of calls with tensors of PyTorch. What Python has found out about a call is kept by all
+// that it depends on: for each tensor its shape, strides, type and whether it wants a gradient; the
+// other arguments; and the modes of PyTorch. A later call like it is then recognised without a
+// single line of Python. The fields of a tensor are read by DLPack's C exchange (dlpack.h, 1.3).
+#include <pthread.h>
+
+enum { PY_KEY_WORDS = 160, PY_MODES = 16, PY_CPU = 1, PY_STRING = 24 };
+
+// The table of functions of a library of arrays, up to the last one that is called here.
+struct py_exchange {
+    uint32_t major, minor;
+    void *previous, *allocate, *from_python, *to_python;
+    int (*read)(void *object, struct py_dlpack *tensor); // borrows; -1: an exception is set
+};
+
+// What all memories have in common. It is set once.
+static struct {
+    const struct py_exchange *exchange; // NULL: PyTorch has none, and nothing is remembered
+    PyObject *tensor, *parameter;       // types: no subclasses of them are read
+    // Tuples. Modes are functions without arguments, or pairs of them, of which the second one is
+    // asked where the first one returns True; the first mode says whether gradients are recorded.
+    // Variables are (dict, name).
+    PyObject *modes, *variables;
+    PyObject *requires_grad, *is_neg; // names
+} py_torch;
+
+struct py_key {
+    bool recorded; // gradients are recorded where a tensor wants one
+    size_t n;
+    int64_t word[PY_KEY_WORDS];
+};
+
+// Each kind of argument begins with a word of its own, so that no two lists of arguments have the
+// same words.
+enum { PY_OBJECT = 1, PY_NUMBER, PY_TEXT, PY_SEQUENCE, PY_TENSOR };
+
+static bool py_key_add(struct py_key *key, int64_t word)
+{
+    if (key->n == PY_KEY_WORDS) return false;
+    key->word[key->n++] = word;
+    return true;
+}
+
+static bool py_key_add_all(struct py_key *key, const int64_t *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!py_key_add(key, words[i])) return false;
+    return true;
+}
+
+// Whether a result of Python is True. The reference is given up.
+static bool py_is_true(PyObject *result)
+{
+    if (!result) PyErr_Clear();
+    Py_XDECREF(result);
+    return result == Py_True;
+}
+
+// False: a tensor of another device, without strides, or with a bit that negates its values.
+static bool py_key_tensor(struct py_key *key, PyObject *t)
+{
+    struct py_dlpack read;
+    if (py_torch.exchange->read(t, &read)) {
+        PyErr_Clear();
+        return false;
+    }
+    if (read.device_type != PY_CPU || !read.strides ||
+        py_is_true(PyObject_CallMethodObjArgs(t, py_torch.is_neg, NULL)))
+        return false;
+    const bool wants = key->recorded && py_is_true(PyObject_GetAttr(t, py_torch.requires_grad));
+    const bool is_parameter = (PyObject *)Py_TYPE(t) == py_torch.parameter;
+    const int64_t head[] = {PY_TENSOR, wants + 2 * is_parameter,
+                            read.code + 256 * read.bits + 65536 * read.lanes, read.ndim};
+    return py_key_add_all(key, head, sizeof head / sizeof *head) &&
+           py_key_add_all(key, read.shape, (size_t)read.ndim) &&
+           py_key_add_all(key, read.strides, (size_t)read.ndim);
+}
+
+static bool py_key_number(struct py_key *key, PyObject *number)
+{
+    const int64_t value = PyLong_AsLongLong(number);
+    if (value == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    return py_key_add(key, PY_NUMBER) && py_key_add(key, value);
+}
+
+static bool py_key_text(struct py_key *key, PyObject *text)
+{
+    Py_ssize_t n;
+    int64_t words[PY_STRING / sizeof(int64_t)] = {0};
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &n);
+    if (!bytes) PyErr_Clear();
+    if (!bytes || n > PY_STRING) return false;
+    memcpy(words, bytes, (size_t)n);
+    return py_key_add(key, PY_TEXT) && py_key_add_all(key, words, PY_STRING / sizeof(int64_t));
+}
+
+static bool py_key_argument(struct py_key *key, PyObject *argument);
+
+static bool py_key_sequence(struct py_key *key, PyObject *sequence)
+{
+    const bool is_tuple = PyTuple_Check(sequence);
+    const Py_ssize_t n = is_tuple ? PyTuple_Size(sequence) : PyList_Size(sequence);
+    bool added = py_key_add(key, PY_SEQUENCE) && py_key_add(key, n);
+    for (Py_ssize_t i = 0; added && i < n; i++)
+        added = py_key_argument(key, is_tuple ? PyTuple_GetItem(sequence, i)
+                                              : PyList_GetItem(sequence, i));
+    return added;
+}
+
+// False: something that is not remembered. Objects such as None, True and a type of samples live as
+// long as the process.
+static bool py_key_argument(struct py_key *key, PyObject *argument)
+{
+    PyObject *type = (PyObject *)Py_TYPE(argument);
+    if (type == py_torch.tensor || type == py_torch.parameter) return py_key_tensor(key, argument);
+    if (argument == Py_None || argument == Py_True || argument == Py_False)
+        return py_key_add(key, PY_OBJECT) && py_key_add(key, (intptr_t)argument);
+    if (PyLong_CheckExact(argument)) return py_key_number(key, argument);
+    if (PyTuple_Check(argument) || PyList_Check(argument)) return py_key_sequence(key, argument);
+    return PyUnicode_CheckExact(argument) && py_key_text(key, argument);
+}
+
+// The value of a mode: a number, or an object that lives as long as the process. It may be NULL.
+static bool py_key_value(struct py_key *key, PyObject *value)
+{
+    if (!value) PyErr_Clear();
+    if (value && PyLong_CheckExact(value)) return py_key_number(key, value);
+    return value && py_key_add(key, (intptr_t)value);
+}
+
+static bool py_key_mode(struct py_key *key, PyObject *mode)
+{
+    const bool is_pair = PyTuple_Check(mode);
+    PyObject *value = PyObject_CallNoArgs(is_pair ? PyTuple_GetItem(mode, 0) : mode);
+    const bool is_more = is_pair && value == Py_True, added = py_key_value(key, value);
+    Py_XDECREF(value);
+    return added && (!is_more || py_key_mode(key, PyTuple_GetItem(mode, 1)));
+}
+
+static bool py_key_modes(struct py_key *key)
+{
+    bool added = true;
+    for (Py_ssize_t i = 0; added && i < PyTuple_Size(py_torch.modes); i++)
+        added = py_key_mode(key, PyTuple_GetItem(py_torch.modes, i));
+    key->recorded = added && key->word[0] == (intptr_t)Py_True;
+    for (Py_ssize_t i = 0; added && i < PyTuple_Size(py_torch.variables); i++) {
+        PyObject *variable = PyTuple_GetItem(py_torch.variables, i);
+        added = py_key_value(key, PyDict_GetItemWithError(PyTuple_GetItem(variable, 0),
+                                                          PyTuple_GetItem(variable, 1)));
+    }
+    return added;
+}
+
+static bool py_key_of_call(struct py_key *key, PyObject *const *arguments, Py_ssize_t n)
+{
+    key->n = 0;
+    bool added = py_torch.exchange && py_key_modes(key);
+    for (Py_ssize_t i = 0; added && i < n; i++) added = py_key_argument(key, arguments[i]);
+    return added;
+}
+
+struct py_entry {
+    uint64_t hash;
+    size_t n;
+    int64_t *word;   // [n]
+    PyObject *value; // NULL: the entry is empty
+};
+
+// A table with open addressing, at most half full. Then it begins anew.
+struct py_memo {
+    PyObject_HEAD pthread_mutex_t lock; // for builds of Python without a global lock
+    size_t n, entries;                  // used, and a power of two of all
+    struct py_entry *entry;
+};
+
+static uint64_t py_hash(const struct py_key *key)
+{
+    uint64_t hash = 14695981039346656037u; // FNV-1a, by words
+    for (size_t i = 0; i < key->n; i++) hash = (hash ^ (uint64_t)key->word[i]) * 1099511628211u;
+    return hash ^ hash >> 32;
+}
+
+// The entry of a key, or the empty one where it belongs.
+static struct py_entry *py_memo_at(const struct py_memo *memo, const struct py_key *key)
+{
+    const uint64_t hash = py_hash(key);
+    size_t i = hash & (memo->entries - 1);
+    for (;; i = (i + 1) & (memo->entries - 1)) {
+        struct py_entry *entry = &memo->entry[i];
+        if (!entry->value || (entry->hash == hash && entry->n == key->n &&
+                              !memcmp(entry->word, key->word, key->n * sizeof *key->word)))
+            return entry;
+    }
+}
+
+// find(*arguments): what has been kept for such a call, or None.
+static PyObject *py_memo_find(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
+{
+    struct py_memo *memo = (struct py_memo *)self;
+    struct py_key key;
+    PyObject *found = NULL;
+    if (py_key_of_call(&key, arguments, n)) {
+        pthread_mutex_lock(&memo->lock);
+        found = py_memo_at(memo, &key)->value;
+        Py_XINCREF(found);
+        pthread_mutex_unlock(&memo->lock);
+    }
+    return found ? found : Py_NewRef(Py_None);
+}
+
+static void py_entries_free(struct py_entry *entry, size_t entries)
+{
+    for (size_t i = 0; entry && i < entries; i++) {
+        Py_XDECREF(entry[i].value);
+        free(entry[i].word);
+    }
+    free(entry);
+}
+
+// clear(): forgets all calls.
+static PyObject *py_memo_clear(PyObject *self, PyObject *unused)
+{
+    struct py_memo *memo = (struct py_memo *)self;
+    struct py_entry *emptied = calloc(memo->entries, sizeof *emptied);
+    (void)unused;
+    if (!emptied) return PyErr_NoMemory();
+    pthread_mutex_lock(&memo->lock);
+    struct py_entry *former = memo->entry;
+    memo->entry = emptied;
+    memo->n = 0;
+    pthread_mutex_unlock(&memo->lock);
+    py_entries_free(former, memo->entries); // without the lock: this may call Python
+    return Py_NewRef(Py_None);
+}
+
+// keep(value, *arguments): keeps a value for such calls.
+static PyObject *py_memo_keep(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
+{
+    struct py_memo *memo = (struct py_memo *)self;
+    struct py_key key;
+    if (n < 1 || !py_key_of_call(&key, arguments + 1, n - 1)) return Py_NewRef(Py_None);
+    if (2 * memo->n >= memo->entries) {
+        PyObject *cleared = py_memo_clear(self, NULL);
+        if (!cleared) return NULL;
+        Py_DECREF(cleared);
+    }
+    int64_t *words = malloc(key.n * sizeof *words);
+    if (!words) return PyErr_NoMemory();
+    memcpy(words, key.word, key.n * sizeof *words);
+    pthread_mutex_lock(&memo->lock);
+    struct py_entry *entry = py_memo_at(memo, &key);
+    const struct py_entry former = *entry;
+    memo->n += !former.value;
+    *entry = (struct py_entry){py_hash(&key), key.n, words, Py_NewRef(*arguments)};
+    pthread_mutex_unlock(&memo->lock);
+    Py_XDECREF(former.value);
+    if (former.value) free(former.word);
+    return Py_NewRef(Py_None);
+}
+
+// Memo(calls): a memory of at most that many calls, 1 to 2^20.
+static PyObject *py_memo_new(PyTypeObject *type, PyObject *arguments, PyObject *names)
+{
+    unsigned calls;
+    if (names || !PyArg_ParseTuple(arguments, "I:Memo", &calls) || calls < 1 || calls > 1 << 20)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "calls: 1 to 2**20");
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct py_memo *memo = (struct py_memo *)allocate(type, 0);
+    if (!memo) return NULL;
+    pthread_mutex_init(&memo->lock, NULL);
+    memo->entries = 2;
+    while (memo->entries < 2 * (size_t)calls) memo->entries *= 2;
+    memo->entry = calloc(memo->entries, sizeof *memo->entry);
+    if (memo->entry) return (PyObject *)memo;
+    Py_DECREF(memo);
+    return PyErr_NoMemory();
+}
+
+static void py_memo_dealloc(PyObject *self)
+{
+    struct py_memo *memo = (struct py_memo *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    py_entries_free(memo->entry, memo->entries);
+    pthread_mutex_destroy(&memo->lock);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+// The type Memo. `given` is a tuple: PyTorch's capsule of the exchange or None, the types of
+// tensors and of parameters, and modes and variables as in py_torch. NULL: an exception is set.
+// Threads: Python's lock is held.
+static void *py_memo_type(void *given)
+{
+    static PyMethodDef methods[] = {
+        {"find", (PyCFunction)(void *)py_memo_find, METH_FASTCALL, NULL},
+        {"keep", (PyCFunction)(void *)py_memo_keep, METH_FASTCALL, NULL},
+        {"clear", py_memo_clear, METH_NOARGS, NULL},
+        {NULL, NULL, 0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, py_memo_new},
+                                  {Py_tp_dealloc, py_memo_dealloc},
+                                  {Py_tp_methods, methods},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"partita.nn.Memo", sizeof(struct py_memo), 0, Py_TPFLAGS_DEFAULT,
+                               slots};
+    PyObject *capsule;
+    if (!PyArg_ParseTuple((PyObject *)given, "OOOOO", &capsule, &py_torch.tensor,
+                          &py_torch.parameter, &py_torch.modes, &py_torch.variables))
+        return NULL;
+    Py_INCREF((PyObject *)given); // and what it holds
+    if (capsule != Py_None) {
+        py_torch.exchange = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+        if (!py_torch.exchange) return NULL;
+        if (py_torch.exchange->major != 1 || !py_torch.exchange->read) py_torch.exchange = NULL;
+    }
+    py_torch.requires_grad = PyUnicode_FromString("requires_grad");
+    py_torch.is_neg = PyUnicode_FromString("is_neg");
+    return PyType_FromSpec(&spec);
+}
