@@ -5,11 +5,12 @@ The operators are partita::causal_conv1d with its gradients, and partita::causal
 place. Optional results that are not wanted are tensors without elements.
 """
 import torch
+import torch.nn.functional as F
 
 from partita._errors import check, log
 from partita._partita import ffi, lib
 
-from . import _ops
+from . import _ops, functional
 
 _TYPES = {torch.float32: lib.PARTITA_F32, torch.float16: lib.PARTITA_F16, torch.bfloat16: lib.PARTITA_BF16}
 _updates = _ops.Memo(64)  # calls of causal_conv1d_update, by their arguments
@@ -24,7 +25,8 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
 
     Samples are computed in f32 and rounded once. The bits of an output do not depend on the strides of the tensors, on
     the number of threads, or on how a sequence is cut into calls of this function and of `causal_conv1d_update`.
-    x, weight and bias have gradients, and initial_states; they cannot be differentiated again.
+    x, weight and bias have gradients, and initial_states. Gradients of gradients, float64, and the transforms of
+    torch.func such as vmap are computed by `functional.conv1d`, without seq_idx and query_start_loc.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
         Where final states are written.
     query_start_loc : Tensor, optional
         (sequences + 1,) integers from 0 on: x has the axes (channels, frames) and holds one sequence after the other,
-        without padding. Such a call has no gradients, and its states are the next three.
+        without padding. The states of such a call are the next three; with them it has no gradients.
     conv_states : Tensor, optional
         (slots, channels, at least taps - 1): read where has_initial_state says so, and changed in place.
     cache_indices : Tensor, optional
@@ -72,10 +74,15 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
     Arguments as in causal-conv1d (Gu and Dao 2023) and in vLLM. Without gradients no memory is taken but for results.
     """
     silu = _silu(activation)
-    weight, bias = _taps(x, weight, bias, 1 if query_start_loc is None else 0)
+    by_layers = (seq_idx is query_start_loc is None
+                 and (x.dtype == torch.float64 or torch._C._are_functorch_transforms_active()))
+    weight, bias = _taps(x, weight, bias, 1 if query_start_loc is None else 0, by_layers)
     if query_start_loc is not None:
         if initial_states is not None or return_final_states or seq_idx is not None or final_states_out is not None:
             raise ValueError("query_start_loc: states are conv_states, and there is no seq_idx")
+        if conv_states is cache_indices is has_initial_state is None and _ops.is_recorded(x, weight, bias):
+            numbers = _numbers(query_start_loc, x.shape[-1])
+            return causal_conv1d(x.unsqueeze(0), weight, bias, activation, seq_idx=numbers).squeeze(0)
         return _packed(x, weight, bias, silu, query_start_loc, conv_states, cache_indices, has_initial_state,
                        pad_slot_id)
     if conv_states is not None or cache_indices is not None or has_initial_state is not None:
@@ -87,8 +94,11 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
     seq_idx = _integers("seq_idx", seq_idx, (x.shape[0], x.shape[2]))
     if seq_idx is not None and (initial_states is not None or final):
         raise ValueError("seq_idx: sequences within x have no states; leave out initial_states and final states")
-    plain = _ops.is_plain_call(x, weight, bias, initial_states)
-    y, states = (_compute if plain else causal_op)(x, weight, bias, initial_states, seq_idx, silu, final)
+    if by_layers:
+        y, states = _by_layers(x, weight, bias, silu, initial_states)
+    else:
+        plain = _ops.is_plain_call(x, weight, bias, initial_states)
+        y, states = (_compute if plain else causal_op)(x, weight, bias, initial_states, seq_idx, silu, final)
     if final_states_out is not None:
         states = final_states_out.copy_(states)
     return (y, states) if return_final_states else y
@@ -181,16 +191,17 @@ def _require(name, t, shape, dtypes):
         raise ValueError(f"{name}: {t.dtype}; {' or '.join(map(str, dtypes))}")
 
 
-def _taps(x, weight, bias, channels):
+def _taps(x, weight, bias, channels, by_layers=False):
     """Taps and bias of one type; `channels` is the axis of channels of x."""
+    types = (*_TYPES, torch.float64) if by_layers else tuple(_TYPES)
     if x.dim() != channels + 2:
         raise ValueError(f"x: {x.dim()} axes; {channels + 2}")
-    if x.dtype not in _TYPES:
-        raise ValueError(f"x: {x.dtype}; {', '.join(map(str, _TYPES))}")
+    if x.dtype not in types:
+        raise ValueError(f"x: {x.dtype}; {', '.join(map(str, types))}")
     if weight.dim() != 2 or not 1 <= weight.shape[1] <= 256:
         raise ValueError(f"weight: shape {list(weight.shape)}; (channels, taps) with 1 to 256 taps")
-    _require("weight", weight, (x.shape[channels], weight.shape[1]), tuple(_TYPES))
-    _require("bias", bias, (x.shape[channels],), tuple(_TYPES))
+    _require("weight", weight, (x.shape[channels], weight.shape[1]), types)
+    _require("bias", bias, (x.shape[channels],), types)
     if bias is not None and bias.dtype != weight.dtype:
         weight, bias = weight.float(), bias.float()
     return weight, bias
@@ -219,6 +230,15 @@ def _slots(indices, n, pad_slot_id):
     if indices is None or pad_slot_id == -1:
         return indices
     return torch.where(indices == pad_slot_id, -1, indices)
+
+
+def _numbers(starts, frames):
+    """seq_idx of packed sequences."""
+    numbers = torch.arange(frames)
+    if starts[0] != 0 or starts[-1] > frames or (starts.diff() < 0).any():
+        raise ValueError(f"query_start_loc: {starts.tolist()}; numbers from 0 on that do not fall, up to {frames}")
+    found = torch.searchsorted(starts, numbers.to(starts.dtype), right=True) - 1
+    return torch.where(numbers < starts[-1], found, -1).unsqueeze(0)
 
 
 # Calls of the library.
@@ -363,8 +383,29 @@ def _save(ctx, inputs, output):
     ctx.save_for_backward(x, weight, bias, initial, seq_idx)
 
 
+def _by_layers(x, weight, bias, silu, initial):
+    """The same by a layer of `functional`."""
+    before = x.new_zeros(*x.shape[:2], weight.shape[1] - 1) if initial is None else initial
+    whole, bias = torch.cat([before, x], -1), bias if bias is None else bias.to(x.dtype)
+    y = functional.conv1d(whole, weight.to(x.dtype).unsqueeze(1), bias, groups=x.shape[1])
+    return F.silu(y) if silu else y, whole[..., x.shape[-1]:]
+
+
+def _gradients_of_layers(ctx, needed, *g):
+    """Gradients that can be differentiated again."""
+    *tensors, seq_idx = ctx.saved_tensors
+    if seq_idx is not None:
+        raise NotImplementedError("seq_idx: gradients of such calls cannot be differentiated again")
+    results = _by_layers(*tensors[:3], ctx.silu, tensors[3])
+    wanted = [t for t, n in zip(tensors, needed) if n]
+    found = iter(torch.autograd.grad(results[:len(g)], wanted, g, create_graph=True, allow_unused=True))
+    return *(next(found) if n else None for n in needed), None, None, None
+
+
 def _gradients(ctx, gy, gfinal):
     needed = [bool(n) for n in ctx.needs_input_grad[:4]]
+    if torch.is_grad_enabled():
+        return _gradients_of_layers(ctx, needed, gy, *([gfinal] if ctx.final else []))
     found = _backward_op(gy, gfinal if ctx.final else None, *ctx.saved_tensors, ctx.silu, needed)
     return *(g if n else None for g, n in zip(found, needed)), None, None, None
 
