@@ -219,6 +219,20 @@ def test_fill_values_that_are_not_used():
     assert np.isnan(signal.convolve2d(x, h, fillvalue=None)).sum() == 12  # all but the inner four
 
 
+@pytest.mark.parametrize("name", ("convolve2d", "correlate2d"))
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("bad", (np.nan, np.inf))
+def test_taps_of_images_that_are_not_finite(name, mode, bad, rng):
+    """SciPy multiplies them by the fill value, too, which is 0 by default."""
+    for shape1, shape2 in (((12, 11), (3, 4)), ((3, 4), (12, 11)), ((5, 5), (5, 5)), ((40, 41), (2, 2))):
+        x, h = rng.standard_normal(shape1), rng.standard_normal(shape2)
+        h[0, 1] = bad
+        for boundary, value in itertools.product(("fill", "wrap", "symm"), (0, 1.5)):
+            with np.errstate(invalid="ignore"):
+                got, expected = (getattr(m, name)(x, h, mode, boundary, value) for m in (signal, scipy_signal))
+            np.testing.assert_allclose(got, expected, 1e-13, 1e-13)  # some 130 roundings of sums of about 10
+
+
 def by_definition(x, h):
     """The full convolution of one axis, of terms that are there: no zero around the arrays is multiplied."""
     y = np.zeros(len(x) + len(h) - 1, np.result_type(x, h))

@@ -60,6 +60,8 @@ def _images(name, in1, in2, mode, boundary, fillvalue):
         reason = "samples of 16 bits"
     if boundary == "reflect":
         reason = reason or "boundary 'reflect'"
+    if reason is None and not np.isfinite(h).all():
+        reason = "taps that are not finite, which SciPy multiplies by the fill value, too"
     y = None
     if reason is None:
         boundary = _BOUNDARIES[boundary]
