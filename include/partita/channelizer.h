@@ -125,9 +125,9 @@ PARTITA_API void partita_channel_filter_destroy(struct partita_channel_filter *f
 // Ranges:  -sample_rate/2 <= centre <= sample_rate/2; of a real signal too.
 // Errors:  PARTITA_ERR_ARG for a centre outside this range or a filter of another channelizer;
 //          PARTITA_ERR_STATE if options.channels are open; PARTITA_ERR_NOMEM.
-// Memory:  12 bytes for each bin of the band and 8 for each output of a block; twice as much of
-// f64. Time:    about 50 multiply-adds for each bin. Not real-time safe. Threads: the one that
-// opens, changes and closes channels; process may run at the same time.
+// Memory:  12 bytes for each bin of the band and 8 for each output of a block; of f64 twice that.
+// Time:    about 50 multiply-adds for each bin. Not real-time safe.
+// Threads: the one that opens, changes and closes channels; process may run at the same time.
 PARTITA_API enum partita_status
 partita_channelizer_open(struct partita_channelizer *channelizer,
                          const struct partita_channel_filter *filter, double centre,
