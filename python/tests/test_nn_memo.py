@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Memories of calls (python/memo.h): which calls are recognised, against keys that are made in Python."""
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -143,6 +145,13 @@ def test_a_full_memory_begins_anew_and_releases_its_values():
     assert not any(r() for r in alive) and memo.find(8) == 1 and memo.find(7) is None and len(calls) == 7
     memo.clear()
     assert memo.find(8) is None
+
+
+def test_versions_of_pytorch_without_the_exchange():
+    code = ("import sys, torch, pytest; del torch.Tensor.__dlpack_c_exchange_api__;"
+            "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', 'not versions and not threads and not modes', sys.argv[1]]))")
+    done = subprocess.run([sys.executable, "-c", code, __file__], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("calls", [0, -1, 2 ** 21, 1.5])

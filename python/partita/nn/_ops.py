@@ -38,7 +38,7 @@ def _memo_type():
              tuple(functools.partial(f, "cpu") for f in (torch.is_autocast_enabled, torch.get_autocast_dtype)))
     variables = (vars(forward_ad), "_current_level"), (vars(_options), "_default_threads")
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)(
-        (getattr(torch.Tensor, "__dlpack_c_exchange_api__", None), torch.Tensor, torch.nn.Parameter, modes, variables))
+        (getattr(torch.Tensor, "__dlpack_c_exchange_api__", None), *_PLAIN, modes, variables))
 
 
 Memo = _memo_type()
