@@ -5,9 +5,10 @@ import pytest
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 import torch.nn.functional as F  # noqa: E402
-from nn_checks import double, random, require_close, require_same_layer  # noqa: E402
+from nn_checks import TOLERANCE, double, random, require_close, require_same_layer  # noqa: E402
 
 import partita.nn.functional as ours  # noqa: E402
+from partita.nn import _calls  # noqa: E402
 from partita.nn.testing import dispatch_mode  # noqa: E402
 
 # x, w, keywords
@@ -228,7 +229,35 @@ def test_autocast_gives_the_type_of_autocast():
     assert y.dtype == expected.dtype == torch.bfloat16
     y.sum().backward()
     assert x.grad.dtype == w.grad.dtype == torch.float32
-    require_close(y, F.conv2d(x.detach().double(), w.detach().double()))
+    require_close(y, F.conv2d(x.detach().bfloat16().double(), w.detach().bfloat16().double()))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("last", [False, True])
+def test_autocast_computes_in_its_type(dtype, last):
+    """Samples are not converted to another type, and taps are packed once."""
+    x, w, b = random(1, 2, 32, 9, 9, grad=False), random(2, 16, 32, 3, 3, grad=False), random(3, 16, grad=False)
+    x = x.to(dtype, memory_format=torch.channels_last if last else torch.contiguous_format)
+    narrow = [double(t.to(dtype)) for t in (x, w, b)]
+    with torch.autocast("cpu", dtype):
+        for _ in range(2):
+            y = ours.conv2d(x, w, b, padding=1)
+            require_close(y, F.conv2d(*narrow, padding=1))
+            assert y.dtype == dtype and y.is_contiguous(memory_format=torch.channels_last) == last
+        layer, = {kept.layer for kept in _calls._forms(w).values()}
+        assert layer.dtype == dtype
+        w.mul_(2)
+        require_close(ours.conv2d(x, w, b, padding=1), F.conv2d(narrow[0], 2 * narrow[1], narrow[2], padding=1))
+        gradients = [t.requires_grad_() for t in (x.detach(), w, b)]
+        y = ours.conv2d(*gradients, padding=1)
+        g = random(4, *y.shape, dtype=dtype, grad=False)
+        y.backward(g)
+    wide = [t.requires_grad_() for t in (narrow[0], 2 * narrow[1], narrow[2].detach())]
+    wide = [t.detach().requires_grad_() for t in wide]
+    F.conv2d(*wide, padding=1).backward(g.double())
+    for t, e in zip(gradients, wide):
+        assert t.grad.dtype == t.dtype
+        assert torch.linalg.vector_norm(t.grad - e.grad) <= TOLERANCE[dtype] * torch.linalg.vector_norm(e.grad)
 
 
 def test_a_layer_that_was_seen_is_not_used_for_other_calls():

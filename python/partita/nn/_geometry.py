@@ -61,8 +61,9 @@ def _has_channels_last(shape, strides):
     return True
 
 
-def refused_tensors(*tensors):
-    """Why the package does not compute with these tensors (None among them: a bias that there is not), or None."""
+def refused_tensors(*tensors, taps=None):
+    """Why the package does not compute with these tensors (None among them: a bias that there is not), or None. `taps` is
+    the type of all but the first if it is another."""
     first = tensors[0]
     for t in tensors:
         if t is None:
@@ -75,15 +76,15 @@ def refused_tensors(*tensors):
             return f"layout {t.layout}"
         if t.dtype not in TYPES:
             return f"type {t.dtype}"
-        if t.dtype != first.dtype or t.device != first.device:
+        if t.dtype != (taps if taps and t is not first else first.dtype) or t.device != first.device:
             return "tensors of several types or devices"
     return None
 
 
-def refused(x, w, b, stride, pad, dilation, groups, output_padding=None):
+def refused(x, w, b, stride, pad, dilation, groups, output_padding=None, taps=None):
     """Why the package does not compute a convolution of x [batch, channels, size...], transposed if there is an output
     padding, or None."""
-    reason = refused_tensors(x, w, b)
+    reason = refused_tensors(x, w, b, taps=taps)
     if reason:
         return reason
     if groups < 1 or w.shape[0] == 0 or w.shape[0] % groups != 0:

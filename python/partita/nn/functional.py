@@ -5,6 +5,8 @@ What the package does not compute (integers, tensors of other devices, forward-m
 computed by PyTorch's function of the same name, which also raises the errors for arguments that do not fit each
 other.
 """
+import contextlib
+
 import torch
 import torch.nn.functional as F
 from torch._C._functorch import TransformType
@@ -118,18 +120,18 @@ def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise, output_padding
             or _export.is_exported()):
         return otherwise()
     _export.count_flops()
-    dtype, x, w, b = _autocast(x, w, b)
+    x, w, b, taps = _autocast(x, w, b)
     batched = x.dim() == rank + 2
     items = x if batched else x.unsqueeze(0)
-    if _geometry.refused(items, w, b, stride, pad, dilation, groups, output_padding):
+    if _geometry.refused(items, w, b, stride, pad, dilation, groups, output_padding, taps):
         return otherwise()
-    if output_padding is None:
-        plain = _ops.is_plain_call(items, w, b)
-        conv = _ops.compute_conv if plain else torch.ops.partita.conv
-        y = conv(items, w, b, stride, pad, dilation, groups, "", uses(w))
-    else:
-        y = transposed(items, w, b, stride, pad, output_padding, dilation, groups)
-    y = y.to(dtype)
+    with torch.autocast("cpu", enabled=False) if taps else contextlib.nullcontext():
+        if output_padding is None:
+            plain = _ops.is_plain_call(items, w, b)
+            conv = _ops.compute_conv if plain else torch.ops.partita.conv
+            y = conv(items, w, b, stride, pad, dilation, groups, "", uses(w))
+        else:
+            y = transposed(items, w, b, stride, pad, output_padding, dilation, groups).to(x.dtype)
     return y if batched else y.squeeze(0)
 
 
@@ -170,9 +172,12 @@ def uses(w):
     return 1 if torch.is_grad_enabled() and w.requires_grad else 0
 
 
-def _autocast(*tensors):
-    """The type of the result, and the tensors. Under autocast they become f32, and the result is of autocast's type."""
-    if tensors[0].dtype not in _SINGLE or not torch.is_autocast_enabled("cpu"):
-        return tensors[0].dtype, *tensors
-    single = [t.float() if isinstance(t, torch.Tensor) and t.dtype in _SINGLE else t for t in tensors]
-    return torch.get_autocast_dtype("cpu"), *single
+def _autocast(x, w, b):
+    """The tensors, and the type of taps and bias under autocast, where x becomes of autocast's type, as is the result. Taps
+    in f32 stay so: they are converted as they are packed, once for all calls that use them."""
+    if x.dtype not in _SINGLE or w.dtype not in _SINGLE or not torch.is_autocast_enabled("cpu"):
+        return x, w, b, None
+    dtype = torch.get_autocast_dtype("cpu")
+    taps = dtype if w.dtype == dtype else torch.float32
+    b = b.to(taps) if isinstance(b, torch.Tensor) and b.dtype in _SINGLE else b
+    return x.to(dtype), w.to(taps), b, taps
