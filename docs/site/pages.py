@@ -25,7 +25,7 @@ GROUPS = {
                "docs/many-machines", "docs/c", "docs/gpu"],
     "Python": ["python/README", "docs/reverb-in-python", "docs/radio-in-python", "docs/long-recordings-in-python",
                "docs/signals-in-python", "docs/images-in-python", "docs/vision-in-python", "docs/speech-in-python",
-               "docs/layers-in-python"],
+               "docs/sequence-models-in-python", "docs/layers-in-python"],
     "Reference": ["reference/commands", "docs/json", "reference/c/index", "reference/python"],
     "Results": ["docs/bench", "docs/faults"],
     "Understand it": ["docs/theory", "docs/parts", "docs/seeds", "ARCHITECTURE", "docs/decisions/README", "docs/notes/README"],

@@ -12,7 +12,8 @@ import partita
 from partita import _bank, _explain, _options, _plan, _problem, _spectrum, _stream
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-NEEDS = {"long-recordings": "soundfile", "signals": "scipy", "images": "scipy", "vision": "torch", "speech": "torch"}
+NEEDS = {"long-recordings": "soundfile", "signals": "scipy", "images": "scipy", "vision": "torch", "speech": "torch",
+         "sequence-models": "torch"}
 MODULES = [partita, _bank, _explain, _options, _plan, _problem, _spectrum, _stream]
 
 
@@ -42,7 +43,8 @@ def test_examples_of_readme_files(path, tmp_path, monkeypatch, capsys):
             assert line in printed
 
 
-@pytest.mark.parametrize("name", ["reverb", "radio", "long-recordings", "signals", "images", "vision", "speech"])
+@pytest.mark.parametrize("name", ["reverb", "radio", "long-recordings", "signals", "images", "vision", "speech",
+                                  "sequence-models"])
 def test_tutorials(name, capsys):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name], exc_type=ImportError)

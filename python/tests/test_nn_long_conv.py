@@ -209,3 +209,14 @@ def test_refusals(change, words):
 def test_refusals_of_the_module():
     with pytest.raises(ValueError, match="groups: 4 do not divide 6"):
         CausalLongConv(6, 40, groups=4)
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_a_decoder_continues_what_the_module_has_computed(skip):
+    layer, x = CausalLongConv(20, 300, skip=skip), random(15, 2, 20, 400, grad=False)
+    state = layer.decode(sequences=2, max_frames=400)
+    slots = [state.join(), state.join()]
+    prompts = torch.stack([state.prefill(slot, prompt) for slot, prompt in zip(slots, x[..., :350])])
+    y = torch.cat([prompts, *(state.step(frame, slots).unsqueeze(-1) for frame in x[..., 350:].unbind(-1))], -1)
+    require_close(y, layer(x).double(), 2)
+    assert layer.bfloat16().decode().dtype == torch.bfloat16

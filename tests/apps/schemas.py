@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Checks JSON of the program against the files in docs/schemas, for which the keywords below suffice. A field that its
 schema does not name is an error here, so that the schemas stay complete; users may meet new fields."""
+import functools
 import json
 import pathlib
 
@@ -19,9 +20,10 @@ def read(name):
 
 def check(value, schema, at="$"):
     """Raises ValueError where the value differs from the schema."""
-    if "$ref" in schema:  # to a field of another file
-        file, name = schema["$ref"].split("#/properties/")
-        schema = read(file)["properties"][name]
+    while "$ref" in schema:  # to a part of a file
+        file, pointer = schema["$ref"].split("#/")
+        schema = functools.reduce(lambda part, name: part[int(name) if isinstance(part, list) else name],
+                                  pointer.split("/"), read(file))
     if set(schema) - KEYWORDS:
         raise ValueError(f"{at}: unknown keywords {set(schema) - KEYWORDS}")
     kinds = schema.get("type", [])

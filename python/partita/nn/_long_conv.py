@@ -13,6 +13,7 @@ from partita._errors import check
 from partita._partita import lib
 
 from . import _calls
+from ._decode import DecodeState
 from ._sequence import _operator, _require
 
 _TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -91,6 +92,13 @@ class CausalLongConv(torch.nn.Module):
 
     def forward(self, x):
         return long_conv(x, self.taps, self.D)
+
+    def decode(self, sequences=1, **options):
+        """A `DecodeState` with its further options, of layers without groups, which has the taps and D of now."""
+        taps = self.taps.detach().float().clone()
+        if self.D is not None:
+            _skips(taps).add_(self.D.detach().unsqueeze(1))
+        return DecodeState(taps, sequences, **{"dtype": self.taps.dtype} | options)
 
     def extra_repr(self):
         return f"taps={tuple(self.taps.shape)}, skip={self.D is not None}"
