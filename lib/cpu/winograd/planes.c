@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Planes of samples as tiles of cpu/winograd, and back: kernels read and write the rows of an array
-// where scalars of a row are adjacent; others, with a stride, with channels last or of 16 bits,
-// pass through windows. Samples are transformed along the rows as they are read, so that tiles lie
-// side by side and a row that two rows of tiles share is transformed once.
+// where scalars of a row are adjacent, or of a copy in f32 if whole rows of 16 bits are; others,
+// with a stride or with channels last, pass through windows. Samples are transformed along the rows
+// as they are read, so that tiles lie side by side and a row that two rows of tiles share is
+// transformed once.
 #include <assert.h>
 #include <string.h>
 
@@ -42,8 +43,9 @@ struct plane {
     struct tile_range within[WINOGRAD_ALL_AXES];
     size_t step[WINOGRAD_ALL_AXES]; // samples from one row to the next, and from one sample of it
     bool in_place;                  // rows of the array are used, not of the window
+    bool whole;                     // of 16 bits: rows that exist are used, converted in one piece
     char *samples;                  // the first that exists
-    char *rows;                     // of the window; NULL: not used
+    char *rows;                     // of the window or in f32; NULL: not used
     ptrdiff_t ahead;                // scalars to the next channel; 0: it is another branch's
 };
 
@@ -79,7 +81,10 @@ static struct plane find_plane(const struct winograd_task *task, bool outputs, s
         if (in.begin < in.end) plane.samples += (size_t)sample * pitch[a] * bytes;
         else plane.within[0] = (struct tile_range){0, 0};
     }
-    plane.in_place = plane.step[1] == 1 && !shape->half && grid->axis[0].extent == 1;
+    const bool adjacent = plane.step[1] == 1 && grid->axis[0].extent == 1;
+    plane.in_place = adjacent && !shape->half;
+    plane.whole =
+        adjacent && plane.within[1].end - plane.within[1].begin == plane.step[0] && !plane.in_place;
     return plane;
 }
 
@@ -104,7 +109,9 @@ static void move_windows(const struct winograd_task *task, const struct plane *p
     const size_t count = along->end - along->begin;
     assert(channel >= plane->window.rows * width);
     char *samples = plane->samples, *row = plane->rows;
-    for (size_t i = 0; i < plane->window.rows; i++, row += width * bytes) {
+    const struct sample_rows whole = {row, 1, 0, 1, (down->end - down->begin) * count};
+    if (plane->whole) samples_move(plan, &whole, samples, write);
+    for (size_t i = 0; i < plane->window.rows && !plane->whole; i++, row += width * bytes) {
         const bool exists = i >= down->begin && i < down->end;
         const size_t begin = exists ? along->begin : width, end = exists ? along->end : width;
         for (size_t c = 0; c < n && !write && (begin > 0 || end < width); c++) {
@@ -124,19 +131,19 @@ static void move_windows(const struct winograd_task *task, const struct plane *p
 // one another; returns the first of them.
 static char *plane_lines(const struct plane *plane, struct winograd_lines *lines)
 {
-    if (plane->rows) { // the memory of a window goes on behind its last tiles
+    if (plane->rows && !plane->whole) { // the memory of a window goes on behind its last tiles
         lines->pitch = plane->window.width;
         lines->last_row = plane->window.rows;
         lines->last = PTRDIFF_MAX;
         return plane->rows;
     }
     lines->pitch = plane->step[0];
-    lines->ahead = plane->ahead;
+    lines->ahead = plane->whole ? 0 : plane->ahead;
     lines->first_row = plane->within[0].begin;
     lines->last_row = plane->within[0].end;
     lines->first = plane->within[1].begin;
     lines->last = plane->within[1].end;
-    return plane->samples;
+    return plane->whole ? plane->rows : plane->samples;
 }
 
 void winograd_raise_peak(const struct winograd_task *task, const char *samples, size_t n)
@@ -156,7 +163,7 @@ static void raise_plane_peak(const struct winograd_task *task, const struct plan
     const char *from = plane_lines(plane, &lines);
     if (lines.first_row >= lines.last_row) return;
     const size_t rows = lines.last_row - lines.first_row;
-    const size_t n = plane->rows ? window->width : lines.last - lines.first;
+    const size_t n = lines.last == PTRDIFF_MAX ? window->width : lines.last - lines.first;
     const size_t pitch = lines.pitch * task->p->grid.scalar_bytes;
     if (lines.pitch < 2 * n) winograd_raise_peak(task, from, (rows - 1) * lines.pitch + n);
     for (size_t i = 0; i < rows && lines.pitch >= 2 * n; i++)

@@ -82,7 +82,7 @@ struct winograd {
     size_t oc_block;
     bool map_lanes; // transforms have a map in each lane (maps.c), not a tile of one map
     bool shared;    // threads share the rounds
-    bool half;      // samples of 16 bits: all pass through windows
+    bool half;      // samples of 16 bits, whose rows are copied
     size_t in_plane, out_plane, sums_plane;    // scalars from one frequency to the next
     size_t filter_plane;                       // the same for a filter
     size_t tiles_plane;                        // and for channels that are packed
