@@ -4,8 +4,8 @@
 // uniform in [-1, 1), compared with sums in float64 over the whole result. White-box: tile sizes
 // are imposed as the measuring planner imposes them, whatever the error budget is. Prints CSV;
 // `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2, 3x3), 5 for F(3x3, 3x3), to 8
-// for F(6x6, 3x3), the size of FFT tiles, 0 without tiles. Rows of LAYER-f16 have samples, weights
-// and results in f16, whose rounding is part of the error.
+// for F(6x6, 3x3), the size of FFT tiles, 0 without tiles. Rows of LAYER-f16 and LAYER-bf16 have
+// samples, weights and results in these types, whose rounding is part of the error.
 #include "workloads/layer.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static const size_t tiles[] = {0, 4, 5, 6, 7, 8, 16, 32};
 struct accuracy_arrays {
     struct layer_sizes sizes;
     float *x, *w, *y;
-    // The same arrays for a run: these, or in f16.
+    // The same arrays for a run: these, or in f16 or bf16.
     const void *run_x, *run_w;
     void *run_y;
     double *expected;
@@ -125,23 +125,23 @@ static bool accuracy_try_engines(const char *layer, const struct partita_problem
     return ok;
 }
 
-static void *accuracy_narrow(const float *samples, size_t n)
+static void *accuracy_narrow(const float *samples, size_t n, enum half type)
 {
     void *half = bench_allocate(n * sizeof(uint16_t));
-    kernels_select(cpu_detect(), false)->narrow[HALF_F16](half, samples, n);
+    kernels_select(cpu_detect(), false)->narrow[type](half, samples, n);
     return half;
 }
 
 static bool accuracy_run_half(const char *layer, const struct partita_problem *problem,
-                              struct accuracy_arrays *a)
+                              struct accuracy_arrays *a, enum half type)
 {
     const struct layer_sizes *s = &a->sizes;
     struct partita_problem half = *problem;
     char name[48];
-    void *x = accuracy_narrow(a->x, s->in * s->plane);
-    void *w = accuracy_narrow(a->w, s->out * s->in * s->taps);
-    half.signal = half.taps = PARTITA_F16;
-    snprintf(name, sizeof name, "%s-f16", layer);
+    void *x = accuracy_narrow(a->x, s->in * s->plane, type);
+    void *w = accuracy_narrow(a->w, s->out * s->in * s->taps, type);
+    half.signal = half.taps = type == HALF_F16 ? PARTITA_F16 : PARTITA_BF16;
+    snprintf(name, sizeof name, "%s-%s", layer, partita_type_name(half.signal));
     a->run_x = x, a->run_w = w;
     a->run_y = bench_allocate(s->out * s->outputs * sizeof(uint16_t));
     const bool ok = accuracy_try_engines(name, &half, a);
@@ -161,8 +161,9 @@ static bool accuracy_run_layer(const char *layer, const struct partita_problem *
     a.expected = bench_allocate(s->out * s->outputs * sizeof *a.expected);
     accuracy_expect(&a);
     a.run_x = a.x, a.run_w = a.w, a.run_y = a.y;
-    const bool ok =
-        accuracy_try_engines(layer, problem, &a) && accuracy_run_half(layer, problem, &a);
+    const bool ok = accuracy_try_engines(layer, problem, &a) &&
+                    accuracy_run_half(layer, problem, &a, HALF_F16) &&
+                    accuracy_run_half(layer, problem, &a, HALF_BF16);
     free(a.x);
     free(a.w);
     free(a.y);
