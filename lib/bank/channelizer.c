@@ -149,12 +149,50 @@ static void run_channel(void *context, size_t task, int worker)
     channel_fade(channelizer, slot->before, slot->now);
 }
 
+static void transform_steps(const struct partita_channelizer *channelizer, size_t first, size_t end)
+{
+    fft_forward_steps(channelizer->forward, channelizer->spectrum, channelizer->window,
+                      channelizer->scratch, (struct fft_steps){first, end});
+}
+
+enum { SAMPLE_PARTS = 16 };
+
+static void transform_samples(void *context, size_t task, int worker)
+{
+    const struct partita_channelizer *channelizer = context;
+    const size_t steps = channelizer->forward->sample_steps;
+    (void)worker;
+    transform_steps(channelizer, steps * task / SAMPLE_PARTS, steps * (task + 1) / SAMPLE_PARTS);
+}
+
+static void transform_part(void *context, size_t task, int worker)
+{
+    const struct partita_channelizer *channelizer = context;
+    const struct fft *fft = channelizer->forward;
+    const size_t steps = (fft->steps - fft->sample_steps) / fft->subtransforms;
+    const size_t first = fft->sample_steps + task * steps;
+    (void)worker;
+    transform_steps(channelizer, first, first + steps);
+}
+
+// Only transforms of several subtransforms have parts that threads can share.
+static void transform_window(struct partita_channelizer *channelizer)
+{
+    const int threads = channelizer->options.threads;
+    const struct fft *fft = channelizer->forward;
+    if (threads == 1 || fft->subtransforms == 1) {
+        transform_steps(channelizer, 0, fft->steps);
+        return;
+    }
+    thread_loop(threads, SAMPLE_PARTS, transform_samples, channelizer);
+    thread_loop(threads, fft->subtransforms, transform_part, channelizer);
+}
+
 static void run_block(struct partita_channelizer *channelizer)
 {
     struct block_job job = {channelizer, channelizer->position - channelizer->block};
     const size_t n = slots_take(channelizer);
-    fft_forward(channelizer->forward, channelizer->spectrum, channelizer->window,
-                channelizer->scratch);
+    transform_window(channelizer);
     thread_loop(channelizer->options.threads, n, run_channel, &job);
     memmove(channelizer->window,
             channelizer->window + channelizer->block * channelizer->sample_bytes,

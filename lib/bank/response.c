@@ -36,7 +36,7 @@ static void moved_root(const struct partita_channel_filter *filter, ptrdiff_t k,
     ret[1] = sin(angle);
 }
 
-static void add_product(double sum[2], const double a[2], const double b[2])
+static void add_rotated_value(double sum[2], const double a[2], const double b[2])
 {
     sum[0] += a[0] * b[0] - a[1] * b[1];
     sum[1] += a[0] * b[1] + a[1] * b[0];
@@ -75,7 +75,7 @@ static void add_branch(struct partita_channel_filter *filter, size_t branch, con
         const size_t cycle = (size_t)(g - floor_div(g, all) * (ptrdiff_t)all) * branch % all;
         const double angle = -2 * M_PI * (double)cycle / (double)all;
         const double value[] = {spectrum[index], spectrum[index + bins_lanes(true)]};
-        add_product(filter->values[i], value, (double[]){cos(angle), sin(angle)});
+        add_rotated_value(filter->values[i], value, (double[]){cos(angle), sin(angle)});
     }
 }
 
@@ -100,7 +100,7 @@ static bool fill_response(struct partita_channel_filter *filter,
     for (size_t i = 0; i < filter->count; i++) {
         double root[2], value[2] = {0};
         moved_root(filter, filter->first + (ptrdiff_t)i, 0, root);
-        add_product(value, filter->values[i], root);
+        add_rotated_value(value, filter->values[i], root);
         filter->values[i][0] = value[0];
         filter->values[i][1] = value[1];
     }
@@ -137,7 +137,7 @@ void response_read(const struct partita_channel_filter *filter, ptrdiff_t first,
         }
         moved_root(filter, -g, -shift, root);
         ret[i][0] = ret[i][1] = 0;
-        add_product(ret[i], sum, root);
+        add_rotated_value(ret[i], sum, root);
     }
 }
 

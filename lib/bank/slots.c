@@ -44,7 +44,7 @@ static enum partita_status make_channel(const struct partita_channelizer *owner,
         return log_error(log, PARTITA_ERR_ARG, "filter: is of another channelizer");
     if (!(fabs(centre) <= half))
         return log_error(log, PARTITA_ERR_ARG,
-                         "centre = %.17g: from %g to %g, half of the sample rate", centre, -half,
+                         "centre = %.12g: from %g to %g, half of the sample rate", centre, -half,
                          half);
     struct channel *channel = channel_create(filter, centre, fade);
     if (!channel) return PARTITA_ERR_NOMEM;

@@ -25,7 +25,7 @@ static void choose_radices(struct native *native)
     native->passes = 0;
     if (nodes == 1) native->radix[native->passes++] = 1;
     while (nodes % 3 == 0 || nodes % 5 == 0) {
-        native->radix[native->passes] = nodes % 3 == 0 ? 3 : 5;
+        native->radix[native->passes] = nodes % 5 == 0 ? 5 : 3;
         nodes /= (size_t)native->radix[native->passes++];
     }
     for (int octaves = __builtin_ctzll(nodes); octaves > 0;) {

@@ -8,6 +8,8 @@ Plan, Problem, Filter
     say what to compute and how, for bounded signals and layers, forward and backward.
 Bank
     many streams at once.
+Channelizer
+    many channels of one signal, each with its own centre, filter and output rate.
 Spectrum
     one long signal in many convolutions and correlations.
 design, Design
@@ -54,6 +56,7 @@ from partita._options import Device, Wisdom, devices, get_threads, library_versi
 from partita._plan import Filter, Load, Plan, Saved
 from partita._stream import Stats, Stream
 from partita._bank import Bank
+from partita._channelizer import ChannelFilter, Channelizer
 from partita._spectrum import Spectrum
 from partita._deconvolve import deconvolve
 from partita._design import Achieved, Design, design
@@ -69,9 +72,9 @@ _SIGNAL = ("convolve", "convolve2d", "correlate", "correlate2d", "correlation_la
            "oaconvolve", "upfirdn")
 
 __all__ = [
-    "Achieved", "Bank", "Design", "Device", "DeviceError", "Engine", "Explanation", "Filter", "Load", "Plan", "Problem",
-    "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "deconvolve", "design",
-    "devices", "explain", "get_threads", "library_version", "set_threads",
+    "Achieved", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine", "Explanation",
+    "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError",
+    "Wisdom", "deconvolve", "design", "devices", "explain", "get_threads", "library_version", "set_threads",
 ]
 
 

@@ -32,9 +32,9 @@ from .signal import oaconvolve as oaconvolve
 from .signal import upfirdn as upfirdn
 
 __all__ = [
-    "Achieved", "Bank", "Design", "Device", "DeviceError", "Engine", "Explanation", "Filter", "Load", "Plan", "Problem",
-    "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "deconvolve", "design",
-    "devices", "explain", "get_threads", "library_version", "set_threads",
+    "Achieved", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine", "Explanation",
+    "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError",
+    "Wisdom", "deconvolve", "design", "devices", "explain", "get_threads", "library_version", "set_threads",
 ]
 
 __version__: Final[str]
@@ -405,6 +405,38 @@ class Bank:
     def latency(self) -> int: ...
     def explain(self) -> str: ...
     def stats(self) -> Stats: ...
+
+class ChannelFilter:
+    def __init__(self, channelizer: Channelizer, pointer: Any, description: str) -> None: ...
+
+class Channelizer:
+    def __init__(
+        self,
+        n_taps: int,
+        *,
+        channels: int = 1024,
+        stride: int = 1,
+        sample_rate: float = 1.0,
+        block: int | None = None,
+        dtype: _Type = "cf32",
+        threads: int = 1,
+    ) -> None: ...
+    @property
+    def block(self) -> int: ...
+    @property
+    def overlap(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    def filter(
+        self, taps: _Samples, *, stride: int = 1, up: int = 1, bandwidth: float | None = None
+    ) -> ChannelFilter: ...
+    def open(self, filter: ChannelFilter, centre: float) -> int: ...
+    def change(
+        self, channel: int, filter: ChannelFilter | None = None, centre: float = 0.0, fade: int = 0
+    ) -> None: ...
+    def close(self, channel: int) -> None: ...
+    def process(self, x: _Samples) -> dict[int, NDArray[Any]]: ...
+    def reset(self, position: int = 0) -> None: ...
 
 class Spectrum:
     def __init__(self, x: _Samples, block: int = 0, *, device: str = "cpu", threads: int | None = None) -> None: ...
