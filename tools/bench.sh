@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 build="build-bench"
 results=build/bench-results
-subjects="plan memory small fft nonfinite fir stream control signal cli layer accuracy winograd network bank channelizer long_file python_signal python_networks python_causal python_sequence"
+subjects="plan memory small fft nonfinite fir stream control signal cli layer accuracy winograd network bank channelizer long_file python_signal python_networks python_causal python_decode python_sequence"
 python="build-ci/python/bin/python"
 status=0
 

@@ -46,7 +46,7 @@ FIGURES = {
 }
 # Parts of names; cases that differ in these alone share a row of the page.
 PARTS = f"-({'|'.join(DIRECTIONS)})$|(?<=small)-c?f(32|64)(?=-)|(?<=bank-own|k-shared)-\\d+$|(?<=-f32|real|plex|-b64|-b32)-t\\d+$" \
-        "|-(step|infer)(-last|-autocast)?$|(?<=python-call)-.*$|(?<=t1024|d8192)-b.*$|(?<=t1024)-f32$"
+        "|-(step|infer)(-last|-autocast)?$|(?<=python-call)-.*$|(?<=t1024|d8192)-b.*$|(?<=t1024)-f32$|(?<=sequence)-.*$"
 MAX_SPREAD = 0.3  # (max - min) / median over the repetitions of a row in README.md
 # Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
 SUBSTITUTES = {"onednn-winograd": "onednn"}
@@ -287,7 +287,7 @@ def slower_table(times):
     lines = ["| case | peer | threads | the peer is faster by |", "|---|---|---|---|"]
     for target in TARGETS:
         _, case, (_, threads), theirs, figure, _, _ = target
-        ratio = measure(times, target) if figure == "ratio" and re.match("(python|network|causal|sequence)-", case) else None
+        ratio = measure(times, target) if figure == "ratio" and re.match("(python|network|causal|decode|sequence)-", case) else None
         if ratio is not None and ratio < 1:
             lines.append(f"| `{case}` | {theirs[0]} | {threads} | {1 / ratio:.2f}x |")
     return "\n".join(lines if len(lines) > 2 else ["There is none."])

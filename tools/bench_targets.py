@@ -140,17 +140,18 @@ def python():
                 each_count("network, torch", case.format(kind), "partita", "torch", *bounds)
     for kind in ("step", "infer", "infer-autocast"):
         add("the worst of 25 networks, torch", SLOWEST_NETWORK.format(kind), PARTITA, ("torch", 1), "ratio", 0.98)
-    for kind in ("bf16", "f32"):
-        case = f"causal-conv1d-4-d8192-t1024-{kind}"
+    for case in ("causal-conv1d-4-d8192-t1024-bf16", "causal-conv1d-4-d8192-t1024-f32"):
         each_count("short causal convolution, torch", case, "partita", "torch", 8, 15)
         each_count("the same, a compiled loop", case, "partita", "torch-compiled", 1.3, 2)
         add("the same, a copy of x", case, PARTITA, ("copy", 1), "peak", 70, 85)
-        for case in (f"causal-update-4-d8192-b{batch}-{kind}" for batch in (1, 64)):
-            add("one frame of it, a compiled sum", case, PARTITA, ("torch-compiled", 1), "ratio", 2, 5)
-    each_count("sequence model, torch.fft", "sequence-hyena-step", "partita", "torch", 2.5, 5)
-    for name in ("hyena", "hyena-b8", "hyena-layer", "mamba", "wavenet", "codec"):
-        for kind in ("step", "infer"):
-            add("sequence model, torch", f"sequence-{name}-{kind}", PARTITA, ("torch", 1), "ratio")
+    for case in (f"causal-update-4-d8192-b{batch}-{kind}" for batch in (1, 64) for kind in ("bf16", "f32")):
+        add("one frame of it, a compiled sum", case, PARTITA, ("torch-compiled", 1), "ratio", 2, 5)
+    for case, peer, *bounds in (("b1", "direct", 10, 20), ("b32", "direct"), ("b1", "torch-fft", 50, 200)):
+        add(f"a frame of decoding, {peer}", f"decode-c4096-t8192-{case}", PARTITA, (peer, 1), "ratio", *bounds)
+    add("the same, largest over mean", "decode-c4096-t8192-b1", PARTITA, None, "flat", None, 2)
+    each_count("sequence model, torch", "sequence-hyena-step", "partita", "torch", 2.5, 5)
+    for case in ("hyena-infer", "hyena-b8-step", "hyena-layer-step", "mamba-step", "wavenet-step", "codec-step"):
+        add("sequence model, torch", f"sequence-{case}", PARTITA, ("torch", 1), "ratio")
 
 
 def interpolate(low, high, r):

@@ -15,6 +15,7 @@ mamba       a block without its scan: a projection, four taps with SiLU, a gate,
 wavenet     causal dilated layers with gates
 codec       a coder and decoder of audio"""
 import copy
+import functools
 import os
 import sys
 import tempfile
@@ -44,12 +45,35 @@ def short_conv(x, taps, bias, activation=None):
     return F.silu(y) if activation else y
 
 
+def short_update(x, state, taps, bias, activation):
+    window = torch.cat([state, x[..., None]], -1)
+    state.copy_(window[..., 1:])
+    return F.silu((window * taps).sum(-1) + bias)
+
+
+def decoded(x, taps, D):
+    """A function of the next frame of a sequence: by a decoder."""
+    state = partita.nn.DecodeState(torch.cat([taps[:, :1] + D[:, None], taps[:, 1:]], 1))
+    state.prefill(state.join(), x[0])
+    return state.step
+
+
+def repeated(x, taps, D):
+    """The same: by the layer on the whole sequence again."""
+    def step(frame):
+        x.copy_(torch.cat([x[..., 1:], frame[..., None]], -1))
+        return fftconv(x, taps, D)[..., -1]
+    return step
+
+
 class Ours:
     long_conv, short_conv = staticmethod(partita.nn.long_conv), staticmethod(partita.nn.causal_conv1d)
+    short_update, continued = staticmethod(partita.nn.causal_conv1d_update), staticmethod(decoded)
 
 
 class Theirs:
     long_conv, short_conv = staticmethod(fftconv), staticmethod(short_conv)
+    short_update, continued = staticmethod(short_update), staticmethod(repeated)
 
 
 class Hyena(nn.Module):
@@ -65,6 +89,12 @@ class Hyena(nn.Module):
     def forward(self, x):
         gate, x, v = x.chunk(3, 1)
         return gate * self.library.long_conv(x * v, self.taps, self.D)
+
+    def token(self, x):
+        """A function of the next frame (batch, 3 width) after x."""
+        _, x, v = x.chunk(3, 1)
+        step = self.library.continued(x * v, self.taps, self.D)
+        return lambda frame: frame[:, :WIDTH] * step(frame[:, WIDTH:2 * WIDTH] * frame[:, 2 * WIDTH:])
 
 
 class HyenaLayer(nn.Module):
@@ -97,6 +127,15 @@ class Mamba(nn.Module):
         x = self.library.short_conv(x.mT, self.taps, self.bias, "silu").mT
         return self.out(x * F.silu(gate))
 
+    def token(self, x):
+        """A function of the next frame (batch, width) after x."""
+        state = self.into(x[:, -3:]).chunk(2, -1)[0].mT.contiguous()
+
+        def step(frame):
+            x, gate = self.into(frame).chunk(2, -1)
+            return self.out(self.library.short_update(x, state, self.taps, self.bias, "silu") * F.silu(gate))
+        return step
+
 
 class GatedLayer(nn.Module):
     """A layer of WaveNet."""
@@ -128,12 +167,11 @@ TABLE = {
 }
 
 
-def with_partita(model, x, train):
-    """The model with the functions of the package, or with its layers where these are faster."""
+def of_partita(model):
+    """The model with the functions of the package."""
     for module in model.modules():
         if hasattr(module, "library"):
             module.library = Ours
-    partita.nn.replace_(model, x, train=train)
     return model
 
 
@@ -149,15 +187,15 @@ def compiled(model, x, train):
     return compiled
 
 
-def measure(case, kind, make, shape, quick):
-    """Prints the rows of one model."""
-    train = kind == "step"
+def measure_model(case, train, make, shape, quick):
+    """Prints the rows of one model in training or in inference."""
     torch.manual_seed(1)
     x, theirs = torch.randn(shape, requires_grad=train), make().train(train)
     expected = networks.result_of(copy.deepcopy(theirs).double(), x.double(), train)
     for n in (1, 2):
         torch.set_num_threads(n)
-        models = {"partita": with_partita(copy.deepcopy(theirs), x, train), "torch": copy.deepcopy(theirs)}
+        models = {"partita": of_partita(copy.deepcopy(theirs)), "torch": copy.deepcopy(theirs)}
+        partita.nn.replace_(models["partita"], x, train=train)
         errors = networks.errors(case, models, x, train, expected)
         if errors is None:
             return False
@@ -170,10 +208,37 @@ def measure(case, kind, make, shape, quick):
     return True
 
 
+@torch.no_grad()
+def measure_tokens(case, make, shape, quick):
+    """Prints the rows of one model that generates."""
+    torch.manual_seed(1)
+    x, theirs = torch.randn(shape), make()
+    frame = torch.randn(shape[0], 3 * WIDTH if isinstance(theirs, Hyena) else WIDTH)
+    exact = copy.deepcopy(theirs).double().token(x.double())(frame.double())
+    for n in (1, 2):
+        torch.set_num_threads(n)
+        models = {"partita": of_partita(copy.deepcopy(theirs)), "torch": theirs}
+        steps = {who: model.token(x) for who, model in models.items()}
+        errors = {who: rows.distance(step(frame), exact) for who, step in steps.items()}
+        if not max(errors.values()) <= networks.LARGEST_ERROR:
+            print(f"{case}: errors {errors}", file=sys.stderr)
+            return False
+        calls = {who: functools.partial(step, frame) for who, step in steps.items()}
+        for who, times in rows.interleaved(calls, seconds=0 if quick else SECONDS * len(calls)).items():
+            rows.print_row(case, who, n, times, errors[who])
+    return True
+
+
+def measure(case, kind, *described):
+    if kind == "token":
+        return measure_tokens(case, *described)
+    return measure_model(case, kind == "step", *described)
+
+
 def cases():
     """The name, kind, model and shape of each case."""
     for name, (make, shape) in TABLE.items():
-        for kind in ("step", "infer"):
+        for kind in ("step", "infer", "token") if name in ("hyena", "mamba") else ("step", "infer"):
             yield f"sequence-{name}-{kind}", kind, make, shape
 
 
