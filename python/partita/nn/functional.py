@@ -18,7 +18,6 @@ from . import _calls, _export, _geometry, _ops
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fft_conv"]
 
 _SINGLE = (torch.float32, torch.float16, torch.bfloat16)
-_REAL = (torch.float32, torch.float64)
 _seen = _ops.Memo(512)  # layers of calls that need no dispatcher, and how these are computed
 _is_traced = torch.compiler.is_dynamo_compiling  # then the graph has no memories
 _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
@@ -97,9 +96,14 @@ def _conv(rank, x, w, b, *layer):
 def _see(rank, x, w, b, stride, pad, dilation, groups):
     """The layer of a call with real samples that needs no dispatcher, and the operator's arguments, for all calls like
     it. None for other calls."""
-    if (not _ops.is_undispatched(x, w, b) or x.dtype not in _REAL or torch.is_autocast_enabled("cpu")
+    taps = None
+    if _ops.is_undispatched(x, w, b) and x.dtype in _SINGLE and torch.is_autocast_enabled("cpu"):
+        if x.dtype != torch.get_autocast_dtype("cpu") or w.dtype not in (x.dtype, torch.float32):
+            return None
+        taps = w.dtype
+    if (not _ops.is_undispatched(x, w, b) or x.dtype not in (torch.float64, *_SINGLE)
             or forward_ad._current_level >= 0 or not x.dim() == w.dim() == rank + 2
-            or _geometry.refused(x, w, b, stride, pad, dilation, groups)):
+            or _geometry.refused(x, w, b, stride, pad, dilation, groups, taps=taps)):
         return None
     layer = stride, pad, dilation, groups, ""
     found = _calls.forward_layer(x, w, layer, uses(w))
