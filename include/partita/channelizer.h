@@ -118,7 +118,7 @@ partita_channel_filter_create(struct partita_channelizer *channelizer,
 }
 
 // Releases a filter. NULL is allowed. Channels that were opened with it do not need it any more.
-// Threads: the one that opens, changes and closes channels.
+// Threads: any; no thread may still use the filter.
 PARTITA_API void partita_channel_filter_destroy(struct partita_channel_filter *filter);
 
 // Opens a channel, which takes part from the next block on that begins to be computed.

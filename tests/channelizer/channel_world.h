@@ -38,10 +38,15 @@ static inline void close_world(struct world *w)
     partita_channelizer_destroy(w->channelizer);
 }
 
-// Strides, rates of upsampling, and their common multiple.
+// Strides, rates of upsampling, and their common multiple. Only FFTW transforms multiples of 7.
 static const struct {
     size_t stride, up, all;
-} rates[] = {{12, 1, 12}, {8, 1, 8}, {1, 1, 1}, {5, 1, 45}, {9, 4, 18}, {3, 5, 3}, {7, 1, 7}};
+} rates[] = {
+    {12, 1, 12}, {8, 1, 8}, {1, 1, 1}, {5, 1, 45}, {9, 4, 18}, {3, 5, 3},
+#ifdef HAVE_FFTW
+    {7, 1, 7},
+#endif
+};
 
 static inline struct world random_world(struct random *random, enum partita_type signal)
 {
