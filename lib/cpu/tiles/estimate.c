@@ -81,7 +81,8 @@ static void tiles_count_work(const struct request *request, const struct tiles *
     const struct tile_axis *axis = p->grid.axis;
     const double taps = (double)(axis[0].taps * axis[1].taps * axis[2].taps);
     const double gradients = p->weight ? in * wide : 0, sums = gauss ? 2 * y : y;
-    const double moves = sample_moves(p, request->model);
+    const double twice = request->shape->half ? 2 : 1; // converted apart from their move
+    const double moves = twice * sample_moves(p, request->model);
     const double loaded = request->saved_limit && p->weight ? 0 : 1; // a step has saved x and gy
     const double pairs = ceil(in * ceil((double)p->out / (double)p->lanes) / 2);
     *ret = (struct ledger){

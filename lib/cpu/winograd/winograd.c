@@ -58,7 +58,7 @@ static void count_transforms(const struct winograd *p, enum winograd_operand ope
     samples *= planes;
     if (p->strides[outputs].position > 1 && !p->map_lanes) work->copy += tiles * 4 * samples;
     else if (step > 1 && !p->map_lanes) work->gather += tiles * samples;
-    else if (p->half) work->copy += tiles * 2 * samples;
+    else if (p->half) work->copy += tiles * samples;
 }
 
 // Backward weight: sums are read and written for every batch, those of a group from where they are,
