@@ -168,10 +168,11 @@ static bool py_key_mode(struct py_key *key, PyObject *mode)
     return added && (!is_more || py_key_mode(key, PyTuple_GetItem(mode, 1)));
 }
 
-static bool py_key_modes(struct py_key *key)
+// The first `modes` modes, and all variables.
+static bool py_key_modes(struct py_key *key, Py_ssize_t modes)
 {
     bool added = true;
-    for (Py_ssize_t i = 0; added && i < PyTuple_Size(py_torch.modes); i++)
+    for (Py_ssize_t i = 0; added && i < modes; i++)
         added = py_key_mode(key, PyTuple_GetItem(py_torch.modes, i));
     key->recorded = added && key->word[0] == (intptr_t)Py_True;
     for (Py_ssize_t i = 0; added && i < PyTuple_Size(py_torch.variables); i++) {
@@ -182,10 +183,11 @@ static bool py_key_modes(struct py_key *key)
     return added;
 }
 
-static bool py_key_of_call(struct py_key *key, PyObject *const *arguments, Py_ssize_t n)
+static bool py_key_of_call(struct py_key *key, Py_ssize_t modes, PyObject *const *arguments,
+                           Py_ssize_t n)
 {
     key->n = 0;
-    bool added = py_key_modes(key);
+    bool added = py_key_modes(key, modes);
     for (Py_ssize_t i = 0; added && i < n; i++) added = py_key_argument(key, arguments[i]);
     return added;
 }
@@ -201,6 +203,7 @@ struct py_entry {
 struct py_memo {
     PyObject_HEAD pthread_mutex_t lock; // for builds of Python without a global lock
     size_t n, entries;                  // used, and a power of two of all
+    Py_ssize_t modes;                   // so many of the modes matter
     struct py_entry *entry;
 };
 
@@ -230,7 +233,7 @@ static PyObject *py_memo_find(PyObject *self, PyObject *const *arguments, Py_ssi
     struct py_memo *memo = (struct py_memo *)self;
     struct py_key key;
     PyObject *found = NULL;
-    if (py_key_of_call(&key, arguments, n)) {
+    if (py_key_of_call(&key, memo->modes, arguments, n)) {
         pthread_mutex_lock(&memo->lock);
         found = py_memo_at(memo, &key)->value;
         Py_XINCREF(found);
@@ -269,7 +272,8 @@ static PyObject *py_memo_keep(PyObject *self, PyObject *const *arguments, Py_ssi
 {
     struct py_memo *memo = (struct py_memo *)self;
     struct py_key key;
-    if (n < 1 || !py_key_of_call(&key, arguments + 1, n - 1)) return Py_NewRef(Py_None);
+    if (n < 1 || !py_key_of_call(&key, memo->modes, arguments + 1, n - 1))
+        return Py_NewRef(Py_None);
     if (2 * memo->n >= memo->entries) {
         PyObject *cleared = py_memo_clear(self, NULL);
         if (!cleared) return NULL;
@@ -289,16 +293,23 @@ static PyObject *py_memo_keep(PyObject *self, PyObject *const *arguments, Py_ssi
     return Py_NewRef(Py_None);
 }
 
-// Memo(calls): a memory of at most that many calls, 1 to 2^20.
+// Memo(calls, modes): a memory of at most that many calls, 1 to 2^20. By default all modes matter,
+// else the first ones: 1 up to all.
 static PyObject *py_memo_new(PyTypeObject *type, PyObject *arguments, PyObject *names)
 {
     unsigned calls;
-    if (names || !PyArg_ParseTuple(arguments, "I:Memo", &calls) || calls < 1 || calls > 1 << 20)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "calls: 1 to 2**20");
+    const Py_ssize_t all = PyTuple_Size(py_torch.modes);
+    Py_ssize_t modes = all;
+    if (names || !PyArg_ParseTuple(arguments, "I|n:Memo", &calls, &modes) || calls < 1 ||
+        calls > 1 << 20 || modes < 1 || modes > all)
+        return PyErr_Occurred()
+                   ? NULL
+                   : PyErr_Format(PyExc_ValueError, "calls: 1 to 2**20; modes: 1 to %zd", all);
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct py_memo *memo = (struct py_memo *)allocate(type, 0);
     if (!memo) return NULL;
     pthread_mutex_init(&memo->lock, NULL);
+    memo->modes = modes;
     memo->entries = 2;
     while (memo->entries < 2 * (size_t)calls) memo->entries *= 2;
     memo->entry = calloc(memo->entries, sizeof *memo->entry);

@@ -14,6 +14,7 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 import partita  # noqa: E402
+from partita.nn import _ops  # noqa: E402
 from partita.nn._ops import Memo  # noqa: E402
 
 
@@ -71,11 +72,13 @@ OTHER_MODES = {
 
 @pytest.mark.parametrize("mode", OTHER_MODES)
 def test_modes_are_part_of_a_call(mode):
-    memo = Memo(4)
+    memo, some = Memo(4), Memo(4, _ops.UNDISPATCHED)
     memo.keep(1, X)
+    some.keep(1, X)
     with OTHER_MODES[mode]():
         assert memo.find(X) is None
-    assert memo.find(X) == 1
+        assert some.find(X) == (1 if mode in ("profile", "flops", "functions") else None)
+    assert memo.find(X) == some.find(X) == 1
 
 
 def test_threads_transforms_and_traces_are_modes():
@@ -154,10 +157,10 @@ def test_versions_of_pytorch_without_the_exchange():
     assert done.returncode == 0 and " passed" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("calls", [0, -1, 2 ** 21, 1.5])
-def test_sizes_are_limited(calls):
+@pytest.mark.parametrize("given", [(0,), (-1,), (2 ** 21,), (1.5,), (4, 0), (4, 99)])
+def test_sizes_are_limited(given):
     with pytest.raises((ValueError, OverflowError, TypeError)):
-        Memo(calls)
+        Memo(*given)
 
 
 def test_threads_may_share_a_memory():

@@ -18,8 +18,8 @@ class Choices:
     def __init__(self):
         self.rows = {}    # decisions with times, by the text of _measure.describe and the shape of the input
         self.latest = {}  # whether Partita computed the latest call of a mode, for calls that cannot be measured
-        self._seen = _ops.Memo(_MAX_SEEN)
-        self.find = self._seen.find  # (x, w, b, output_size, training): what `decide` has said
+        self._seen = _ops.Memo(_MAX_SEEN, _ops.UNDISPATCHED)
+        self.find = self._seen.find  # (x, w.requires_grad, training, output_size): what `decide` has said
 
     def __deepcopy__(self, memo):
         copied = Choices()
@@ -41,7 +41,7 @@ class Choices:
 
     def decide(self, layer, x, w, b, output_size):
         """Whether Partita computes this call. The first of each kind measures both ways, before it is computed."""
-        found = None if _is_traced() else self.find(x, w, b, output_size, layer.training)
+        found = None if _is_traced() else self.find(x, w.requires_grad, layer.training, output_size)
         if found is not None:
             return found
         if torch.compiler.is_compiling() or type(x) is not torch.Tensor or not _measure.is_measurable(x, w, b):
@@ -55,7 +55,7 @@ class Choices:
                 self.rows.clear()
             self.rows[text] = decision
         self.latest[_mode()] = decision.partita
-        self._seen.keep(decision.partita, x, w, b, output_size, layer.training)
+        self._seen.keep(decision.partita, x, w.requires_grad, layer.training, output_size)
         return decision.partita
 
     def settled(self, layer, x):

@@ -34,14 +34,15 @@ _DISPATCHED = (torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_
 def _memo_type():
     """The type of memories of calls, which python/memo.h describes."""
     address = int(ffi.cast("uintptr_t", ffi.addressof(lib, "py_memo_type")))
-    modes = (torch.is_grad_enabled, *_DISPATCHED, torch.get_num_threads,
-             tuple(functools.partial(f, "cpu") for f in (torch.is_autocast_enabled, torch.get_autocast_dtype)))
+    autocast = tuple(functools.partial(f, "cpu") for f in (torch.is_autocast_enabled, torch.get_autocast_dtype))
+    modes = torch.is_grad_enabled, torch.get_num_threads, autocast, *_DISPATCHED
     variables = (vars(forward_ad), "_current_level"), (vars(_options), "_default_threads")
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)(
         (getattr(torch.Tensor, "__dlpack_c_exchange_api__", None), *_PLAIN, modes, variables))
 
 
 Memo = _memo_type()
+UNDISPATCHED = 3  # modes of which a memory depends whose calls may be dispatched as well
 _seen_gradients = Memo(512)  # layers of gradients, by their calls
 
 

@@ -30,7 +30,9 @@ class Replaced:
 class _Conv(Replaced):
     def _conv_forward(self, input, weight, bias):
         choices = self._choices
-        known = None if choices is None or _is_traced() else choices.find(input, weight, bias, None, self.training)
+        known = None
+        if choices is not None and not _is_traced():
+            known = choices.find(input, weight.requires_grad, self.training, None)
         if known is False:
             return super()._conv_forward(input, weight, bias)  # PyTorch's, without a detour
         if type(input) is not _Tensor and _export.is_traced(input):
