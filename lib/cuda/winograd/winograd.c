@@ -45,7 +45,7 @@ static struct cuda_winograd_side winograd_side(const struct tile_axis *axis, boo
                                                bool branched)
 {
     const struct tile_side *side = outputs ? &axis->out : &axis->in;
-    const ptrdiff_t first = outputs ? tile_output(axis, 0) : tile_input(axis, 0);
+    const ptrdiff_t first = tile_position(axis, outputs, 0);
     return (struct cuda_winograd_side){
         .size = (int64_t)side->size,
         .base = tile_sample(side, 0, 0, first),
