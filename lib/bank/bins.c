@@ -8,10 +8,8 @@
 #include "base/sizes.h"
 #include "kernels/kernels.h"
 
-enum {
-    FINE = 64,
-    MIN_FINE = 4096
-}; // sample of the second impulse, and the n from which it is used
+// The sample of the second impulse, and the length of a transform from which it is used.
+enum { FINE = 64, MIN_FINE = 4096 };
 
 static size_t index_of_bin(const struct fft *fft, size_t bin)
 {

@@ -42,7 +42,7 @@ bool channelizer_options_check(struct partita_channelizer_options *options)
     const struct partita_log *log = &options->log;
     if (!options->signal) options->signal = PARTITA_F32;
     if (!options->stride) options->stride = 1;
-    if (!(options->sample_rate > 0) && options->sample_rate == 0) options->sample_rate = 1;
+    if (options->sample_rate == 0) options->sample_rate = 1;
     if (!options->threads) options->threads = 1;
     if (!is_f32_or_f64(options->signal))
         return log_line(log, "signal = %d: f32, f64, cf32 or cf64", (int)options->signal);
