@@ -19,10 +19,12 @@ SciPy computes what it is faster for: small arrays (of floats up to about 200 x 
 600 x 600), windows of more than 24 samples in uniform_filter, of 5 for integers; and float16, long double, and weights that
 are not finite. `patched` of partita.signal replaces these functions in scipy.ndimage, too.
 
-A call needs memory for slabs of the array: 1 MiB, or three times the filter's size along the first axis.
+A call needs memory for slabs of the array: 1 MiB, or three times the filter's size along the first axis. Names that this
+module does not have, such as median_filter, are those of scipy.ndimage.
 """
 from partita._ndimage.scipy_copy import functions
 from partita._ndimage.template import match_template
+from partita._signal.fallback import other_names
 
 convolve, convolve1d, correlate, correlate1d, gaussian_filter, gaussian_filter1d, gaussian_gradient_magnitude, \
     gaussian_laplace, laplace, prewitt, sobel, uniform_filter, uniform_filter1d = functions().values()
@@ -30,3 +32,4 @@ convolve, convolve1d, correlate, correlate1d, gaussian_filter, gaussian_filter1d
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
            "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "match_template", "prewitt", "sobel",
            "uniform_filter", "uniform_filter1d"]
+__getattr__ = other_names(__name__, "scipy.ndimage")

@@ -11,15 +11,13 @@ or anything that `numpy.asarray` takes. With a tensor of PyTorch among them the 
 Names that this module does not have, such as firwin, are those of scipy.signal.
 
 SciPy itself is needed only for what the package does not compute: filters with feedback, which decimate has by default,
-designs of filters and windows, the transforms of hilbert, stft and istft, and results with more than 256
-terms in types that the library does not have (long double, objects, integers whose sums exceed 2^53) or of more than
-three axes.
-
-The plans of the last 64 problems are kept, so that a call with the sizes of an earlier one does not plan again.
+designs of filters and windows, the transforms of hilbert, stft and istft, and results with more than 256 terms in
+types that the library does not have (long double, objects, integers whose sums exceed 2^53) or of more than three axes.
+Plans of the last 64 problems are kept.
 """
 from partita._signal.convolution import (choose_conv_method, convolve, correlate, correlation_lags, fftconvolve,
                                          oaconvolve)
-from partita._signal.fallback import patched
+from partita._signal.fallback import other_names, patched
 from partita._signal.filters import lfilter, upfirdn
 from partita._signal.peaks import correlation_peaks
 from partita._signal.planar import convolve2d, correlate2d
@@ -29,12 +27,4 @@ from partita._signal.spectra import hilbert, istft, stft
 __all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
            "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert", "istft", "lfilter",
            "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
-
-
-def __getattr__(name):
-    """Other names are scipy.signal's."""
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import scipy.signal
-
-    return getattr(scipy.signal, name)
+__getattr__ = other_names(__name__, "scipy.signal")

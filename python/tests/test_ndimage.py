@@ -10,6 +10,8 @@ import pytest
 from partita import signal
 
 scipy_ndimage = pytest.importorskip("scipy.ndimage")
+import scipy.signal  # noqa: E402
+
 from partita import ndimage  # noqa: E402
 from partita._ndimage import scipy_copy, slabs  # noqa: E402
 from partita._signal import fallback  # noqa: E402
@@ -102,6 +104,15 @@ def test_random(name, everything, reasons, monkeypatch):
 def test_signatures(name):
     assert inspect.signature(getattr(ndimage, name)) == inspect.signature(THEIRS[name])
     assert name in inspect.getdoc(getattr(ndimage, name))
+
+
+def test_other_names_are_scipys():
+    assert ndimage.median_filter is scipy_ndimage.median_filter and signal.firwin is scipy.signal.firwin
+    for module in (ndimage, signal):
+        with pytest.raises(AttributeError, match="_nothing"):
+            module._nothing
+        with pytest.raises(AttributeError, match="has no attribute 'gausian'"):
+            module.gausian
 
 
 def test_examples():

@@ -2,6 +2,7 @@
 """Calls that SciPy answers, and patched(), inside which SciPy's names call the package."""
 import contextlib
 import functools
+import importlib
 import sys
 
 from partita import _fork
@@ -12,6 +13,15 @@ NAMES = ("convolve", "correlate", "fftconvolve", "oaconvolve", "convolve2d", "co
 
 # Called with the function's name and the reason when SciPy is about to answer a call (testing/scipy_plugin.py).
 observers: list = []
+
+
+def other_names(module, scipys):
+    """The ``__getattr__`` of a module whose other names are those of a module of SciPy."""
+    def find(name):
+        if name.startswith("_"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(scipys), name)
+    return find
 
 
 @functools.cache
@@ -52,12 +62,10 @@ def patched():
     """
     Lets the functions of scipy.signal and scipy.ndimage be this package's, for programs that cannot be changed.
 
-    Inside the context ``scipy.signal.convolve`` and its siblings (convolve, correlate, fftconvolve, oaconvolve,
-    convolve2d, correlate2d, lfilter, upfirdn, choose_conv_method, resample_poly, decimate, filtfilt, savgol_filter,
-    hilbert, stft, istft) are those of `partita.signal`, for all threads of the process, and functions of scipy.signal
-    that call them by their names in its modules do so, too. The filters of scipy.ndimage that `partita.ndimage` has are
-    replaced likewise. Contexts may nest; leaving the outermost restores what was there. Names that a program has imported
-    before (``from scipy.signal import convolve``) are not affected.
+    Inside the context ``scipy.signal.convolve`` and the other names that `partita.signal` has are its functions, for all
+    threads of the process, and SciPy's functions that call them by these names do so, too; so are the filters that
+    `partita.ndimage` has. Contexts may nest; leaving the outermost restores what was there. Names that a program has
+    imported before (``from scipy.signal import convolve``) are not affected.
 
     Examples
     --------
