@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs the tests of the package causal-conv1d, which need a GPU, with Partita on the CPU:
 
-    pytest -p partita.testing.causal_conv1d_plugin test_causal_conv1d.py
+    CAUSAL_CONV1D=FOLDER PYTHONPATH=python/tests pytest -p causal_conv1d_plugin FOLDER/tests/test_causal_conv1d.py
 
 The package need not be installed: this is a module of its name, whose functions get the tests' arguments unchanged. Its
 references, which the tests compare with, are read from the folder CAUSAL_CONV1D of its sources.
