@@ -128,6 +128,7 @@ void samples_prefetch(const void *at, size_t step, size_t n, bool write)
 enum {
     SQUARE = 16, // channels, at the least, that are transposed together
     PART = 128,  // adjacent samples of two bytes that are converted together
+    NARROW = 8,  // a step, at the most, of which all samples are read
 };
 
 static void move_row(convert_fn *convert, const struct sample_rows *row, char *array, bool store)
@@ -143,19 +144,20 @@ static void move_row(convert_fn *convert, const struct sample_rows *row, char *a
     }
 }
 
-// At most SQUARE samples of at most PART channels.
+// At most SQUARE samples of at most PART channels, or 2 * PART of NARROW.
 static void move_part(convert_fn *convert, transpose_fn *transpose, const struct sample_rows *part,
                       char *array, bool store)
 {
     const size_t n = part->n, channels = part->channels;
-    const size_t runs = part->step == channels ? 1 : n; // of adjacent samples
+    const size_t width = part->step <= NARROW && !store ? part->step : channels;
+    const size_t runs = part->step == width ? 1 : n; // of adjacent samples
     float square[SQUARE * PART];
     if (store) transpose(square, channels, part->rows, part->stride, channels, n);
     for (size_t i = 0; i < runs; i++) {
         void *half = array + i * part->step * sizeof(uint16_t), *wide = square + i * channels;
-        convert(store ? half : wide, store ? wide : half, n / runs * channels);
+        convert(store ? half : wide, store ? wide : half, (n / runs - 1) * width + channels);
     }
-    if (!store) transpose(part->rows, part->stride, square, channels, n, channels);
+    if (!store) transpose(part->rows, part->stride, square, width, n, channels);
 }
 
 void samples_convert(const struct kernels *kernels, enum partita_type type,
@@ -168,11 +170,11 @@ void samples_convert(const struct kernels *kernels, enum partita_type type,
     char *at = (char *)array;
     if (two_bytes && channels == 1) move_row(convert, rows, at, store);
     else if (two_bytes)
-        for (size_t i = 0; i < n; i += SQUARE)
+        for (size_t i = 0, count = channels > NARROW ? SQUARE : 2 * PART; i < n; i += count)
             for (size_t c = 0; c < channels; c += PART) {
                 struct sample_rows part = *rows;
                 part.rows += (c * rows->stride + i) * sizeof(float);
-                part.channels = size_min(PART, channels - c), part.n = size_min(SQUARE, n - i);
+                part.channels = size_min(PART, channels - c), part.n = size_min(count, n - i);
                 char *first = at + (i * rows->step + c) * sizeof(uint16_t);
                 move_part(convert, kernels->transpose, &part, first, store);
             }

@@ -150,20 +150,20 @@ static void load_past(struct block *block, const struct run *run)
 {
     const struct partita_causal *call = &block->causal->call;
     const size_t past = call->taps - 1, length = call->state_len;
-    memset(block->tile, 0, past * block->pitch * sizeof *block->tile);
-    if (!run->initial) return;
-    const size_t at = run->position % length + length - past;
-    move_ring(block, block->tile, &call->initial, (struct part){run->slot, at, past}, true);
+    const size_t at = run->initial ? run->position % length + length - past : 0;
+    if (run->initial)
+        move_ring(block, block->tile, &call->initial, (struct part){run->slot, at, past}, true);
+    else memset(block->tile, 0, past * block->pitch * sizeof *block->tile);
 }
 
-// Writes the state after a run, before y is written, which may be x. The tile is free behind its
-// past.
+// Writes the state after a run, before y is written, which may be x. The tile begins with its past,
+// which is the end of the old state, and is free behind it.
 static void keep_state(struct block *block, const struct run *run)
 {
     const struct partita_causal *call = &block->causal->call;
     const size_t length = call->state_len, frames = run->frames, pitch = block->pitch;
+    const size_t past = call->taps - 1;
     const bool ring = call->cache_seqlens;
-    float *const rows = block->tile + (call->taps - 1) * pitch;
     assert(!ring || call->initial.data == call->final.data);
     for (size_t i = ring && frames < length ? length - frames : 0, n; i < length; i += n) {
         const size_t at = i + frames; // in the old state and the run behind it
@@ -171,8 +171,10 @@ static void keep_state(struct block *block, const struct run *run)
         const size_t old = at < length ? size_min(n, length - at) : 0;
         const struct part state = {run->slot, at, old},
                           x = {run->batch, run->first + at + old - length, n - old};
-        memset(rows, 0, old * pitch * sizeof *rows);
-        if (old && run->initial) move_samples(block, rows, &call->initial, state, true);
+        const bool loaded = old <= past && at + old >= length;
+        float *const rows = block->tile + (loaded ? past - old : past) * pitch;
+        if (!loaded && run->initial) move_samples(block, rows, &call->initial, state, true);
+        else if (!loaded) memset(rows, 0, old * pitch * sizeof *rows);
         if (old < n) move_samples(block, rows + old * pitch, &call->x, x, true);
         const size_t to = ring ? run->position % length + at % length : i;
         move_ring(block, rows, &call->final, (struct part){run->slot, to, n}, false);
@@ -229,7 +231,8 @@ static void compute_run(struct block *block, const struct run *run)
     if (run->absent) memset(block->tile, 0, sizeof block->tile); // is y
     else load_past(block, run);
     if (call->final.data && !run->absent) keep_state(block, run);
-    for (size_t f = 0, n; f < direct; f += n) {
+    for (size_t f = 0, n = 0; f < direct; f += n) {
+        if (f) memmove(block->tile, block->tile + n * block->pitch, reals * sizeof *block->tile);
         n = size_min(block->rows, direct - f);
         const struct part part = {run->batch, run->first + f, n};
         if (!run->absent) {
@@ -237,7 +240,6 @@ static void compute_run(struct block *block, const struct run *run)
             sum_rows(block, block->tile, block->tile, n, call->silu, false);
         }
         move_samples(block, block->tile, &call->y, part, false);
-        memmove(block->tile, block->tile + n * block->pitch, reals * sizeof *block->tile);
     }
     if (direct < run->frames) compute_direct(block, run, direct);
 }
