@@ -9,7 +9,7 @@ import pathlib
 import re
 
 # Each header after those that it includes.
-HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "channelizer.h", "design.h", "sequence.h",
+HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "channelizer.h", "pairs.h", "design.h", "sequence.h",
            "decode.h", "advanced.h", "partita.h")
 WORDS = {
     "PARTITA_API ": "",

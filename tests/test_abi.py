@@ -111,6 +111,13 @@ int main(void)
     partita_channel_filter_destroy(narrow);
     partita_channelizer_destroy(channelizer);
 
+    struct partita_pairs *pairs;
+    struct partita_pairs_options *array = PLACED((struct partita_pairs_options){
+        .signals = 2, .log = {partita_log_stderr, NULL}});
+    SET("pairs_options", array);
+    if (partita_pairs_create(array, &pairs)) return 3;
+    partita_pairs_destroy(pairs);
+
     struct partita_decode *decode;
     struct partita_decode_options *decoding = PLACED((struct partita_decode_options){
         .sequences = 1, .channels = 1, .n_taps = 4, .log = {partita_log_stderr, NULL}});
@@ -210,7 +217,7 @@ with tempfile.TemporaryDirectory() as folder:
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
     for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options", "channel",
-                   "decode_options"):
+                   "pairs_options", "decode_options"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
         said = "options" if struct.endswith("_options") else struct
         report(got[0] == 3 and re.match(f"partita: {said}: byte [0-9]+ is set, but version", got[2]),

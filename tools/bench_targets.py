@@ -115,7 +115,7 @@ def networks():
 
 def python():
     for case, peer, *bounds in (("long-10M-x-1024", "scipy-oaconvolve", 6, 10), ("long-10M-x-65536", "scipy-oaconvolve", 6, 10),
-                                ("lags-1000-of-2p24", "scipy-correlate", 25, 60)):
+                                ("lags-1000-of-2p24", "scipy-correlate", 25, 60), ("pairs-1000-of-256-x-2p22", "numpy-rfft", 8, 20)):
         add(f"from Python, {peer}", f"python-{case}", PARTITA, (peer, 1), "ratio", *bounds)
         add("the same, two threads", f"python-{case}", ("partita", 2), (peer, 1), "ratio")
     for kind in ("f64", "f32", "cf32"):

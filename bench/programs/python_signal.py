@@ -12,10 +12,12 @@ import argparse
 import fnmatch
 import os
 import sys
+import tempfile
 import time
 
 import numpy as np
 import rows
+import scipy.fft
 import scipy.ndimage
 import scipy.signal
 
@@ -39,9 +41,10 @@ def error_of(got, expected):
 class Case:
     """Operands, contenders (name, threads, function of both operands) and a check of their results."""
 
-    def __init__(self, x, h, contenders, check, calls=1, items=None):
+    def __init__(self, x, h, contenders, check, calls=1, items=None, shares=None):
         self.x, self.h, self.contenders, self.check = x, h, contenders, check
         self.calls, self.items = calls, items or len(x)
+        self.shares = shares or {}  # of the items, of contenders that compute only some of them
 
 
 def ours(threads, function=signal.convolve, **kwargs):
@@ -92,6 +95,32 @@ def lags_case(n, threads):
         return error_of(y[lags + LAGS], np.array(sums))
 
     return Case(x, h, contenders, check)
+
+
+def pairs_case(signals, n, threads):
+    """All pairs of signals in a file; NumPy computes 4 of them, and its time for all is in proportion."""
+    chosen, size = [(0, 0), (0, 1), (0, 2), (0, 3)], scipy.fft.next_fast_len(n + LAGS, real=True)
+    file = tempfile.TemporaryFile()
+    x = np.memmap(file, np.float32, "w+", shape=(signals, n))
+    for row in x:
+        row[:] = noise(n, "float32")
+
+    def transformed(x, _):
+        result = []
+        for i, j in chosen:
+            y = np.fft.irfft(np.conj(np.fft.rfft(x[i], size)) * np.fft.rfft(x[j], size), size)
+            result.append(np.concatenate([y[-LAGS:], y[:LAGS + 1]]))
+        return np.array(result)
+
+    def check(y):
+        lags, wide = (-LAGS, -1, 0, LAGS), x[:4].astype(float)
+        sums = [[wide[i][max(-lag, 0):n - max(lag, 0)] @ wide[j][max(lag, 0):n + min(lag, 0)] for lag in lags]
+                for i, j in chosen]
+        return max(error_of(row, np.array(expected)) for row, expected in zip(y[:4, [LAGS + lag for lag in lags]], sums))
+
+    contenders = [("partita", t, lambda x, _, t=t: signal.correlate_pairs(x, LAGS, threads=t)) for t in threads]
+    pairs = signals * (signals + 1) // 2
+    return Case(x, None, contenders + [("numpy-rfft", 1, transformed)], check, 1, pairs * n, {"numpy-rfft": 4 / pairs})
 
 
 def lfilter_case(channels, n, taps):
@@ -171,6 +200,8 @@ def array_cases(quick):
             yield (f"python-small-{kind}-{size[0]}-x-{size[1]}",
                    lambda s=size, d=dtype: small_case(*s, d, 200 if quick else 2000))
     yield f"python-lags-1000-of-2p{power}", lambda: lags_case(2**power, threads)
+    yield (f"python-pairs-1000-of-{64 if quick else 256}-x-2p{16 if quick else 22}",
+           lambda: pairs_case(64 if quick else 256, 2**16 if quick else 2**22, threads))
     yield "python-lfilter-16-channels-t64", lambda: lfilter_case(16, 2**14 if quick else 2**17, 64)
     yield "python-image-512-x-15", lambda: image_case(512, 15, threads)
     if not quick:
@@ -195,7 +226,8 @@ def measure(name, case, repetitions):
         check_error(name, contender, errors[key], case.x.dtype)
         functions[key] = lambda function=function: function(case.x, case.h)
     for key, times in rows.interleaved(functions, repetitions, calls=case.calls).items():
-        rows.print_row(name, *key, [seconds / case.items for seconds in times], errors[key])
+        items = case.items * case.shares.get(key[0], 1)
+        rows.print_row(name, *key, [seconds / items for seconds in times], errors[key])
 
 
 def measure_stream(name, quick):

@@ -61,6 +61,7 @@
 #include <partita/decode.h>
 #include <partita/design.h>
 #include <partita/filter.h>
+#include <partita/pairs.h>
 #include <partita/plan.h>
 #include <partita/problem.h>
 #include <partita/sequence.h>

@@ -19,12 +19,13 @@ from partita._signal.convolution import (choose_conv_method, convolve, correlate
                                          oaconvolve)
 from partita._signal.fallback import other_names, patched
 from partita._signal.filters import lfilter, upfirdn
+from partita._signal.pairs import correlate_pairs
 from partita._signal.peaks import correlation_peaks
 from partita._signal.planar import convolve2d, correlate2d
 from partita._signal.rebound import decimate, filtfilt, resample_poly, savgol_filter
 from partita._signal.spectra import hilbert, istft, stft
 
 __all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
-           "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert", "istft", "lfilter",
-           "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
+           "correlate_pairs", "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert",
+           "istft", "lfilter", "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
 __getattr__ = other_names(__name__, "scipy.signal")

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from partita._signal.peaks import CorrelationPeaks as _CorrelationPeaks
 
 __all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
-           "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert", "istft", "lfilter",
-           "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
+           "correlate_pairs", "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert",
+           "istft", "lfilter", "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
 
 _Mode: TypeAlias = Literal["full", "same", "valid"]
 _Method: TypeAlias = Literal["auto", "direct", "fft"]
@@ -43,6 +43,11 @@ def correlate(
     device: str | None = None,
     engine: str | None = None,
 ) -> NDArray[Any]: ...
+def correlate_pairs(
+    signals: Any, max_lag: int, *, pairs: ArrayLike | None = None, window: int | None = None, overlap: int = 0,
+    stack: Literal["linear", "phase-weighted"] | None = "linear", power: float = 2,
+    normalise: bool | Literal["zero-mean"] = False, out: Any = None, threads: int | None = None, memory: int = 2147483648
+) -> Any: ...
 def correlation_lags(
     in1_len: int, in2_len: int, mode: _Mode = "full", *, lags: tuple[int, int] | range | None = None
 ) -> NDArray[Any]: ...

@@ -402,6 +402,20 @@ static void channelizers(void **state)
     partita_channelizer_destroy(channelizer);
 }
 
+static void pairs_of_signals(void **state)
+{
+    const struct partita_pairs_options none = {.max_lag = 4}, two = {.signals = 2};
+    struct partita_pairs *pairs;
+    (void)state;
+    REFUSED(ARG, "ret_pairs is NULL", partita_pairs_create(&two, NULL));
+    REFUSED(ARG, "signals = 0", partita_pairs_create(&none, &pairs));
+    assert_ok(partita_pairs_create(&two, &pairs));
+    REFUSED(ARG, "x is NULL", partita_pairs_add(pairs, NULL, 8, 0, 8, 0));
+    REFUSED(ARG, "pairs is NULL", partita_pairs_read(NULL, memory, 1));
+    REFUSED(ARG, "y is not aligned to 4", partita_pairs_read(pairs, memory + 1, 1));
+    partita_pairs_destroy(pairs);
+}
+
 // Whether a call of the function is among those that were made; NAME and NAME_sized are one.
 static bool was_tested(const char *name, size_t length)
 {
@@ -414,9 +428,9 @@ static bool was_tested(const char *name, size_t length)
 
 static void every_function(void **state)
 {
-    static const char *const headers[] = {"problem", "plan",        "filter", "stream",
-                                          "bank",    "channelizer", "design", "sequence",
-                                          "decode",  "advanced",    "partita"};
+    static const char *const headers[] = {"problem", "plan",        "filter",   "stream",
+                                          "bank",    "channelizer", "design",   "sequence",
+                                          "decode",  "pairs",       "advanced", "partita"};
     static char text[1 << 16];
     size_t functions = 0;
     (void)state;
@@ -443,12 +457,13 @@ static void every_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans),        cmocka_unit_test(filters),
-        cmocka_unit_test(directions),   cmocka_unit_test(streams),
-        cmocka_unit_test(banks),        cmocka_unit_test(one_shots),
-        cmocka_unit_test(spectra),      cmocka_unit_test(designs),
-        cmocka_unit_test(wisdoms),      cmocka_unit_test(sequences),
-        cmocka_unit_test(channelizers), cmocka_unit_test(every_function),
+        cmocka_unit_test(plans),          cmocka_unit_test(filters),
+        cmocka_unit_test(directions),     cmocka_unit_test(streams),
+        cmocka_unit_test(banks),          cmocka_unit_test(one_shots),
+        cmocka_unit_test(spectra),        cmocka_unit_test(designs),
+        cmocka_unit_test(wisdoms),        cmocka_unit_test(sequences),
+        cmocka_unit_test(channelizers),   cmocka_unit_test(pairs_of_signals),
+        cmocka_unit_test(every_function),
     };
     char name[] = "/tmp/partita-refusals-XXXXXX";
     captured = mkstemp(name);
