@@ -348,9 +348,9 @@ static void *py_memo_type(void *given)
                           &py_torch.parameter, &py_torch.modes, &py_torch.variables))
         return NULL;
     Py_INCREF((PyObject *)given); // and what it holds
-    if (capsule != Py_None) {
+    // An older PyTorch has none, nor has the stand-in for PyTorch with which the web site is made.
+    if (PyCapsule_IsValid(capsule, "dlpack_exchange_api")) {
         py_torch.exchange = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
-        if (!py_torch.exchange) return NULL;
         if (py_torch.exchange->major != 1 || !py_torch.exchange->read) py_torch.exchange = NULL;
     }
     py_torch.requires_grad = PyUnicode_FromString("requires_grad");
