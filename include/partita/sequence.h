@@ -59,7 +59,7 @@ struct partita_causal {
     struct partita_causal_array initial, final;
     size_t state_len; // at least taps - 1 [taps - 1]
     size_t slots;     // [batch]
-    // [batch], each slot once; a negative one: the sequence is padding, its y is 0 [0, 1, ..].
+    // [batch], each slot once; -1: the sequence is padding, its y is 0 [0, 1, ..].
     const int32_t *cache_indices;
     const bool *has_initial_state; // [batch]; false: the sequence has a past of zeros [all true]
     // [batch]: states are rings, of which so many frames have been written: frame i of a sequence

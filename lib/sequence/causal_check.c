@@ -120,8 +120,8 @@ static bool slots_check(const struct partita_causal *c)
     const int32_t *slots = c->cache_indices;
     for (size_t i = 0; i < c->batch; i++) {
         bool twice = false;
-        if (slots[i] >= 0 && (size_t)slots[i] >= c->slots)
-            return log_line(&c->log, "cache_indices[%zu] = %d: must be below slots = %zu", i,
+        if (slots[i] < -1 || (slots[i] >= 0 && (size_t)slots[i] >= c->slots))
+            return log_line(&c->log, "cache_indices[%zu] = %d: must be -1 or below slots = %zu", i,
                             slots[i], c->slots);
         for (size_t j = 0; j < i; j++) twice |= slots[j] == slots[i];
         if (twice && slots[i] >= 0)

@@ -135,7 +135,7 @@ struct refused {
     enum partita_status status;
 };
 
-static const int32_t twice[] = {1, 1}, outside[] = {0, 2}, falling[] = {0, 5, 4},
+static const int32_t twice[] = {1, 1}, outside[] = {0, 2}, below[] = {-2, 0}, falling[] = {0, 5, 4},
                      late[] = {1, 2, 3}, negative[] = {0, -1};
 #define CHANGE(name, ...)                                                                          \
     static void name(struct partita_causal *c)                                                     \
@@ -163,6 +163,7 @@ CHANGE(y_on_taps, c->y.data = (void *)(uintptr_t)c->w)
 CHANGE(state_on_state, c->final.data = (char *)c->initial.data + 4)
 CHANGE(slot_twice, c->cache_indices = twice)
 CHANGE(slot_outside, c->cache_indices = outside)
+CHANGE(slot_negative, c->cache_indices = below)
 CHANGE(starts_fall, c->query_start_loc = falling)
 CHANGE(starts_late, c->query_start_loc = late)
 CHANGE(negative_ring, c->cache_seqlens = negative; c->final = c->initial)
@@ -192,6 +193,7 @@ static const struct refused refused[] = {
     {"initial overlaps final", state_on_state, PARTITA_ERR_ARG},
     {"cache_indices[1] = 1: is given twice", slot_twice, PARTITA_ERR_ARG},
     {"cache_indices[1] = 2", slot_outside, PARTITA_ERR_ARG},
+    {"cache_indices[0] = -2", slot_negative, PARTITA_ERR_ARG},
     {"query_start_loc[2] = 4", starts_fall, PARTITA_ERR_ARG},
     {"query_start_loc[0] = 1", starts_late, PARTITA_ERR_ARG},
     {"cache_seqlens[1] = -1", negative_ring, PARTITA_ERR_ARG},
