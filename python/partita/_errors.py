@@ -25,6 +25,14 @@ _EXCEPTIONS = {
 }
 
 
+def require_type(name, value, kind, remedy):
+    """`value`, if it is of this type, or of one of several; else a TypeError that says what to do."""
+    if not isinstance(value, kind):
+        given = f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
+        raise TypeError(f"{name} is {given}: {remedy}")
+    return value
+
+
 def log():
     """A value for `log` of a struct of options: lines go to the exception that `check` raises on the same thread."""
     lib.py_log_forget()

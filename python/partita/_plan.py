@@ -8,7 +8,7 @@ import typing
 import numpy as np
 
 from partita import _arrays, _device, _errors, _objects, _options
-from partita._errors import check
+from partita._errors import check, require_type
 from partita._options import DIRECTIONS
 from partita._partita import ffi, lib
 from partita._problem import Problem, choice, natural
@@ -88,8 +88,7 @@ class Plan:
     """
 
     def __init__(self, problem, **options):
-        if not isinstance(problem, Problem):
-            raise TypeError(f"problem is of type {type(problem).__name__}: partita.Problem(...) is needed")
+        require_type("problem", problem, Problem, "partita.Problem(...) is needed")
         unknown = options.keys() - _options.NAMES
         if unknown:
             raise TypeError(f"Plan has no option {', '.join(sorted(unknown))}; there are {', '.join(_options.NAMES)}")
@@ -449,9 +448,7 @@ def _address_or_null(array, writable=False):
 
 def filter_of(plan, filter):
     """The filter in C, if it is one of this plan."""
-    if not isinstance(filter, Filter):
-        raise TypeError(f"filter is of type {type(filter).__name__}: Plan.filter(taps) makes one")
-    return filter.of(plan)
+    return require_type("filter", filter, Filter, "Plan.filter(taps) makes one").of(plan)
 
 
 class Saved:

@@ -178,6 +178,8 @@ ERRORS = [
     ("conv1d", (1, 3, 8), (4, 3, 3), {"bias": torch.zeros(3)}),
     ("conv_transpose1d", (1, 3, 8), (4, 3, 3), {}),
     ("conv_transpose1d", (1, 3, 8), (3, 4, 3), {"output_padding": 1}),
+    ("conv2d", None, (4, 3, 3, 3), {}),
+    ("conv_transpose2d", (1, 3, 8, 8), None, {}),
 ]
 
 
@@ -185,9 +187,9 @@ ERRORS = [
 def test_errors_are_those_of_torch(name, x, w, layer):
     raised = []
     for module in (ours, F):
-        with pytest.raises((RuntimeError, ValueError)) as error:
-            getattr(module, name)(torch.zeros(x), torch.zeros(w), **layer)
-        raised.append((error.type, str(error.value)))
+        with pytest.raises((RuntimeError, TypeError, ValueError)) as error:
+            getattr(module, name)(*(shape and torch.zeros(shape) for shape in (x, w)), **layer)
+        raised.append((error.type, str(error.value).partition(" - got")[0]))
     assert raised[0] == raised[1]
 
 
@@ -217,6 +219,20 @@ def test_fft_conv():
     y = ours.fft_conv(x, w, b, padding=(2, 1), padding_mode="circular", groups=2)
     padded = F.pad(x.detach().double(), (1, 1, 2, 2), mode="circular")
     require_close(y, F.conv2d(padded, w.detach().double(), b.detach().double(), groups=2))
+
+
+@pytest.mark.parametrize("change, error, text", [
+    ({"signal": [1.0]}, TypeError, "signal is of type list: a tensor is needed"),
+    ({"kernel": None}, TypeError, "kernel is of type NoneType"),
+    ({"signal": torch.zeros(2, 2)}, ValueError, "signal has 2 axes"),
+    ({"padding": "full"}, ValueError, "padding = 'full': 'same', 'valid', or a number for each of 1 axes"),
+    ({"padding": 1.5}, ValueError, "padding = 1.5"),
+])
+def test_fft_conv_refuses(change, error, text):
+    given = {"signal": torch.zeros(1, 2, 9), "kernel": torch.zeros(3, 2, 3), "padding_mode": "reflect"}
+    with pytest.raises(error, match=text):
+        ours.fft_conv(**given | change)
+    assert torch.equal(ours.fft_conv(**given, padding="valid"), torch.zeros(1, 3, 7))
 
 
 def test_autocast_gives_the_type_of_autocast():

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 
+import numpy
 import pytest
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
@@ -174,8 +175,10 @@ def test_workspaces_shrink():
 
 def test_limits_that_are_refused():
     for wrong in (-1, 1.5, "1"):
-        with pytest.raises(ValueError, match="n_bytes"):
+        with pytest.raises((TypeError, ValueError), match="n_bytes = "):
             partita.nn.set_cache_limit(wrong)
+    partita.nn.set_cache_limit(numpy.int64(1 << 30))
+    assert _cache.cache.limit == 1 << 30
 
 
 def test_calls_that_measure_do_not_count():

@@ -181,6 +181,34 @@ class Rare(torch.nn.Module):
         return self.layer(x) if self.n_calls == 1 else self.rare(self.layer(x))
 
 
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: ours.replace_(42), TypeError, "model is of type int: a torch.nn.Module is needed"),
+    (lambda: ours.replace_(torch.nn.Conv2d), TypeError, "model is the class Conv2d: a torch.nn.Module is needed"),
+    (lambda: ours.restore_([network()]), TypeError, "model is of type list"),
+    (lambda: ours.replace_(network(), where="0"), TypeError, "where is of type str: a function of a layer"),
+    (lambda: ours.restore_(network(), ["0"]), TypeError, "where is of type list: a function of a layer"),
+    (lambda: ours.replace_(network(), train=True), ValueError, "give example_input"),
+    (lambda: ours.forget(3), TypeError, "model is of type int: a module, or a tensor of taps, is needed"),
+])
+def test_bad_arguments(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_in_inference_mode(times):
+    training, evaluated = network(), network().eval()
+    with torch.inference_mode():
+        reports = ours.replace_(training, X), ours.replace_(evaluated, X)
+    for report, trained in zip(reports, (True, False)):
+        assert report and all(row["call"]["training"] == trained for row in report.to_dict()["layers"])
+
+
+def test_a_model_without_convolutions():
+    report = ours.replace_(torch.nn.Linear(3, 2))
+    assert report == [] and "no layer is a convolution of torch.nn" in repr(report)
+    assert "no layer" not in repr(ours.replace_(network()))
+
+
 def test_layers_that_an_example_does_not_reach(times):
     model = Rare()
     assert ours.replace_(model, X, train=False) == ["layer", "rare"] and times.measured == [3, "model", 5]

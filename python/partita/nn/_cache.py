@@ -12,6 +12,7 @@ import operator
 import weakref
 
 from partita import _fork
+from partita._problem import natural, optional
 
 _LEAST = 256 << 20  # the default limit, if a quarter of the weights is less
 _RECENT = 4096      # uses of all objects
@@ -142,7 +143,5 @@ def set_cache_limit(n_bytes):
         Of all layers together. None, which holds from the start: 2**28, or a quarter of the size of all weights whose
         packed taps are kept at the time, if that is more.
     """
-    if n_bytes is not None and (not isinstance(n_bytes, int) or n_bytes < 0):
-        raise ValueError(f"n_bytes = {n_bytes}: a whole number of at least 0, or None for the default")
-    cache.limit = n_bytes
+    cache.limit = optional(natural, "n_bytes", n_bytes)
     cache.make_room()

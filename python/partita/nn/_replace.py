@@ -4,12 +4,15 @@ import contextlib
 import functools
 import hashlib
 import types
+from collections.abc import Callable
 
 import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 from torch.utils import _pytree
+
+from partita._errors import require_type
 
 from . import modules
 from ._choices import Choices
@@ -53,7 +56,8 @@ def replace_(model, example_input=None, *, train=None, where=None):
     Raises
     ------
     TypeError, ValueError
-        If the example is a function, or stands beside `where`. Errors of the model with the example leave it as it was.
+        If the example is a function, or stands beside `where`, or `train` without it; if `model` is no module, or `where`
+        no function. Errors of the model with the example leave it as it was.
 
     Notes
     -----
@@ -73,10 +77,13 @@ def replace_(model, example_input=None, *, train=None, where=None):
     >>> "1" in report
     True
     """
+    _check(model, where)
     if callable(example_input):
         raise TypeError("example_input is a function: is it meant as where=?")
     if where is not None and example_input is not None:
         raise ValueError("where chooses layers without measuring them: leave out example_input")
+    if train is not None and example_input is None:
+        raise ValueError("train says for what the example is measured: give example_input, too")
     before = {layer for layer in model.modules() if isinstance(layer, modules.Replaced)}
     entries = [(name, layer, *_exchange(layer, where)) for name, layer in model.named_modules()]
     entries = [entry for entry in entries if any(entry[2:])]
@@ -91,6 +98,7 @@ def replace_(model, example_input=None, *, train=None, where=None):
 
 def restore_(model, where=lambda layer: True):
     """Gives the layers that `replace_` has replaced back to PyTorch, in place. Returns their names."""
+    _check(model, where)
     names = []
     for name, layer in model.named_modules():
         kind = _torchs(layer, type(layer))
@@ -102,6 +110,12 @@ def restore_(model, where=lambda layer: True):
                 vars(layer).pop(added, None)
             names.append(name)
     return names
+
+
+def _check(model, where):
+    require_type("model", model, torch.nn.Module, "a torch.nn.Module is needed")
+    if where is not None:
+        require_type("where", where, Callable, "a function of a layer is needed, as where=lambda layer: layer is model[0]")
 
 
 def _exchange(layer, where):
@@ -191,7 +205,8 @@ def _measured(model, example, train, entries):
     for layer in layers:
         layer._choices = Choices()
     try:
-        with _undisturbed(model), torch.set_grad_enabled(train):
+        recording = torch.inference_mode(not train and torch.is_inference_mode_enabled())
+        with recording, _undisturbed(model), torch.set_grad_enabled(train):
             for _ in range(1 + any(map(is_lazy, model.parameters()))):
                 _run(model, example)
             whole = _decide_whole(model, example, train, layers)

@@ -48,6 +48,8 @@ class Report(list[str]):
         rows = [*table["layers"], *([{"layer": "model", **table["model"]}] if self._whole else [])]
         lines = [_COLUMNS, *map(_line, rows)]
         widths = [max(map(len, column)) for column in zip(*lines)]
+        if not self._entries:
+            return "no layer is a convolution of torch.nn, Conv1d to ConvTranspose3d (scripted models: replace_ before torch.jit)"
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 

@@ -10,6 +10,7 @@ import torch
 from partita import _fork
 from partita._errors import UnsupportedError, check
 from partita._partita import ffi, lib
+from partita._problem import natural
 
 from . import _cache, _calls, _geometry
 
@@ -69,9 +70,7 @@ def set_saved_memory(n_bytes):
         Of all layers together; at first 2**30. 0: nothing is kept.
     """
     global _limit
-    if not isinstance(n_bytes, int) or n_bytes < 0:
-        raise ValueError(f"n_bytes = {n_bytes}: a whole number of at least 0")
-    _limit = n_bytes
+    _limit = natural("n_bytes", n_bytes)
     _cache.cache.make_room_for(_Saved, 0, 0)  # later steps have other plans
 
 

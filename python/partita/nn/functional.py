@@ -13,6 +13,8 @@ from torch._C._functorch import TransformType
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.autograd import forward_ad
 
+from partita._errors import require_type
+
 from . import _calls, _export, _geometry, _ops
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fft_conv"]
@@ -49,14 +51,18 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose_of, (
 
 def fft_conv(signal, kernel, bias=None, padding=0, padding_mode="constant", stride=1, dilation=1, groups=1):
     """The function of fft-conv-pytorch: a convolution of one to three axes of (batch, channels, axes...)."""
+    for name, t in (("signal", signal), ("kernel", kernel)):
+        require_type(name, t, torch.Tensor, "a tensor is needed")
     rank = signal.dim() - 2
     if rank not in _CONV:
         raise ValueError(f"signal has {signal.dim()} axes: 3 to 5")
     if padding_mode != "constant":
+        pads = _geometry.axes(0 if padding in ("valid", "same") else padding, rank)
+        if pads is None:
+            raise ValueError(f"padding = {padding!r}: 'same', 'valid', or a number for each of {rank} axes")
+        pairs = [p for axis in pads for p in (axis, axis)]
         if padding == "same":
             pairs = _geometry.same_padding(kernel.shape[2:], _geometry.axes(dilation, rank))
-        else:
-            pairs = [p for axis in _geometry.axes(padding, rank) for p in (axis, axis)]
         backwards = [p for i in reversed(range(rank)) for p in pairs[2 * i:2 * i + 2]]
         signal, padding = F.pad(signal, backwards, mode=padding_mode), 0
     return _conv(rank, signal, kernel, bias, stride, padding, dilation, groups)
@@ -74,7 +80,7 @@ def _conv(rank, x, w, b, *layer):
         return _CONV[rank](x, w, b, *layer)
 
     steps, gaps = _geometry.axes(stride, rank), _geometry.axes(dilation, rank)
-    if steps is None or gaps is None or not isinstance(w, torch.Tensor):
+    if steps is None or gaps is None or not (isinstance(x, torch.Tensor) and isinstance(w, torch.Tensor)):
         return otherwise()
     if padding == "same" and all(s == 1 for s in steps):
         pad = _geometry.same_padding(w.shape[2:], gaps)

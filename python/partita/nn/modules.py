@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn.modules.utils import _pair, _single, _triple  # noqa: F401 (for _export._scripted_as)
 
+from partita._errors import require_type
+
 from . import _calls, _export, _stream, functional
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget"]
@@ -125,4 +127,5 @@ def forget(model):
     model : torch.nn.Module or torch.Tensor
         The layers, or the taps of a function of `partita.nn.functional`.
     """
+    require_type("model", model, (torch.nn.Module, _Tensor), "a module, or a tensor of taps, is needed")
     _calls.forget([model] if isinstance(model, torch.Tensor) else [*model.parameters(), *model.buffers()])
