@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -46,33 +44,13 @@ struct convolve_job {
     struct sigmf_origin origin;         // of the output's metadata
 };
 
-// Standard input that may never end, unlike a redirected file.
-static bool may_be_endless(const char *path)
-{
-    struct stat st;
-    return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
-}
-
-static bool open_signal(struct convolve_job *job, struct fault *fault)
-{
-    const struct settings *s = &job->settings;
-    const struct audio_request request = {
-        .path = s->operands[1],
-        .raw = job->in_encoding,
-        .channels = (size_t)s->channels,
-        .rate = s->rate,
-        .max_channels = options_max_channels(s),
-        .wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1,
-    };
-    return audio_open(&job->in, &request, fault) && audio_pair_channels(job->in, s->iq, fault);
-}
-
 static bool open_inputs(struct convolve_job *job, const struct encoding *in,
                         const struct encoding *ir, struct fault *fault)
 {
     const struct settings *s = &job->settings;
     job->in_encoding = s->format ? in : NULL;
-    if (!taps_open(job->irs, s, s->ir_format ? ir : NULL, fault) || !open_signal(job, fault))
+    if (!taps_open(job->irs, s, s->ir_format ? ir : NULL, fault) ||
+        !usage_open_signal(&job->in, &job->settings, job->in_encoding, fault))
         return false;
     const char *dot = strrchr(s->operands[1], '.');
     if (!s->format && dot && strcasecmp(dot, ".iq") == 0)
@@ -222,7 +200,10 @@ static bool carry_metadata(struct convolve_job *job, struct fault *fault)
 
 static bool open_output(struct convolve_job *job, enum partita_type type, struct fault *fault)
 {
-    const struct shard_source source = {job->in, &job->taps, type, job->runner};
+    const struct runner_layout layout = runner_layout(job->runner);
+    const struct shard_source source = {
+        job->in, &job->taps, type, layout.plan, layout.results, 0,
+    };
     if (!carry_metadata(job, fault) ||
         !shard_open(&job->shard, &source, &job->pass.range, &job->output.frames, fault) ||
         !open_search(job, type, fault))
@@ -315,7 +296,9 @@ static bool begin_earlier(struct convolve_job *job, const struct pass *pass, str
     job->pass.done = done;
     job->stats.replaced = 0;
     job->margin *= 8;
-    if (!open_signal(job, fault) || !open_runner(job, pass->type, fault)) return false;
+    if (!usage_open_signal(&job->in, &job->settings, job->in_encoding, fault) ||
+        !open_runner(job, pass->type, fault))
+        return false;
     job->pass.reader = job->in;
     job->pass.runner = job->runner;
     return open_search(job, pass->type, fault);

@@ -128,6 +128,7 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
     hash = hash_bytes(hash, &in->rate, sizeof in->rate);
     hash = hash_bytes(hash, &s->gain, sizeof s->gain);
     hash = hash_bytes(hash, &s->tune, sizeof s->tune);
+    hash = hash_bytes(hash, &source->bandwidth, sizeof source->bandwidth);
     hash = hash_text(hash_text(hash, s->engine), s->output_format);
     hash = hash_text(hash_text(hash, encoding_name(in->encoding, name)), partita_version());
     if (taps->paths) hash = hash_bytes(hash, taps->paths, taps->n_paths * sizeof *taps->paths);
@@ -176,8 +177,7 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
     }
     struct shard_record *record = &shard->record;
     record->key = hash_command(settings, info, source, range);
-    if (!hash_plan(&record->key, runner_layout(source->runner).plan))
-        return fault_set(fault, "out of memory");
+    if (!hash_plan(&record->key, source->plan)) return fault_set(fault, "out of memory");
     // How far each of several processes has come says nothing about another number of them.
     if (settings->shared) record->key = hash_bytes(record->key, &n, sizeof n);
     record->total = *frames;
@@ -188,7 +188,7 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
                          settings->operands[1]);
     if (!audio_reader_fingerprint(source->in, &record->input, fault)) return false;
     const size_t segments = settings->resume ? SEGMENTS_PER_ROUND_RESUMED : SEGMENTS_PER_ROUND;
-    shard->shared.round = segments * runner_layout(source->runner).results;
+    shard->shared.round = segments * source->results;
     shard->shared.progress = *record;
     shard->shared.progress.first = 0;
     shard->shared.progress.end = record->total;

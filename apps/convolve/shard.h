@@ -13,7 +13,6 @@
 #include "partial/resume.h"
 #include "partial/shard_record.h"
 #include "partial/shared_output.h"
-#include "runner.h"
 #include "taps.h"
 
 struct shard {
@@ -42,7 +41,9 @@ struct shard_source {
     const struct audio_reader *in;
     const struct taps *taps;
     enum partita_type type; // of the computation
-    const struct runner *runner;
+    const struct partita_plan *plan;
+    size_t results;   // that come at once
+    double bandwidth; // of a channel (channelize/); else 0
 };
 
 // Narrows the range and the number of frames to the part that this run computes, considering what

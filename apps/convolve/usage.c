@@ -4,8 +4,11 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/engine_name.h"
+#include "cli/interrupt.h"
 #include "cli/range.h"
 #include "correlate/search.h"
 #include "io/formats/formats.h"
@@ -17,6 +20,29 @@
 bool is_standard(const char *path)
 {
     return path && strcmp(path, "-") == 0;
+}
+
+// Standard input that may never end, unlike a redirected file.
+static bool may_be_endless(const char *path)
+{
+    struct stat st;
+    return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
+}
+
+bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *settings,
+                       const struct encoding *raw, struct fault *fault)
+{
+    const struct settings *s = settings;
+    const struct audio_request request = {
+        .path = s->operands[1],
+        .raw = raw,
+        .channels = (size_t)s->channels,
+        .rate = s->rate,
+        .max_channels = options_max_channels(s),
+        .wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1,
+    };
+    return audio_open(ret_reader, &request, fault) &&
+           audio_pair_channels(*ret_reader, s->iq, fault);
 }
 
 // A sample type can be given for raw samples only, not for a file with a header.

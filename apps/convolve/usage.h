@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Options of `partita convolve` and `partita correlate` that contradict each other or the files.
+// Options of `partita convolve`, `correlate` and `channelize` that contradict each other or the
+// files; and IN, as they describe it.
 #ifndef PARTITA_APPS_USAGE_H
 #define PARTITA_APPS_USAGE_H
 
 #include "cli/options.h"
-#include "io/samples/encoding.h"
+#include "io/audio.h"
 
 // Not for an OUT that is left out, which is NULL.
 bool is_standard(const char *path);
@@ -12,6 +13,10 @@ bool is_standard(const char *path);
 // *ret_in, *ret_ir: the sample types of --format and --ir-format, or of the suffix of IN.
 bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
                  struct fault *fault);
+
+// Opens IN. raw: the encoding of --format; NULL: not given.
+bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *settings,
+                       const struct encoding *raw, struct fault *fault);
 
 // Checks --tune. rate: of IN; 0: unknown.
 bool usage_check_tune(const struct settings *settings, double rate, struct fault *fault);

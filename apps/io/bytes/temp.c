@@ -18,7 +18,7 @@
 
 // Global, because a signal handler takes no argument of ours. An output and the files beside it may
 // be unfinished at once, in several threads.
-enum { MAX_PENDING = 8 };
+enum { MAX_PENDING = 1 << 10 };
 enum { FREE, TAKEN, SET, KEPT };
 static struct {
     char path[PATH_MAX];
