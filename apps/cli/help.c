@@ -144,9 +144,10 @@ void help_print(enum command command)
         print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, "
                       ".aiff, .caf, .au and .w64; raw samples: .raw, .iq, .cf32 and the like; "
                       "SigMF recordings, x.sigmf-data with x.sigmf-meta, and archives of them, "
-                      "x.sigmf. The first file may also "
-                      "be a .txt with one number per line.",
+                      "x.sigmf.",
                       0, 0);
+        if (command != COMMAND_CHANNELIZE)
+            print_wrapped("The first file may also be a .txt with one number per line.", 0, 0);
         if (command == COMMAND_CONVOLVE)
             print_wrapped("For a mono IN it may be a .sofa file, see --azimuth.", 0, 0);
         print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are "

@@ -14,11 +14,17 @@
 typedef int main_fn(const struct settings *settings);
 
 static main_fn *const mains[N_COMMANDS] = {
-    [COMMAND_CONVOLVE] = convolve_main, [COMMAND_CORRELATE] = convolve_main,
-    [COMMAND_LIVE] = live_main,         [COMMAND_CONTROL] = control_main,
-    [COMMAND_DEVICES] = devices_main,   [COMMAND_PLAN] = plan_main,
-    [COMMAND_JOIN] = join_main,         [COMMAND_DECONVOLVE] = deconvolve_main,
-    [COMMAND_LAYER] = layer_main,       [COMMAND_DESIGN] = design_main,
+    [COMMAND_CONVOLVE] = convolve_main,
+    [COMMAND_CORRELATE] = convolve_main,
+    [COMMAND_CHANNELIZE] = channelize_main,
+    [COMMAND_LIVE] = live_main,
+    [COMMAND_CONTROL] = control_main,
+    [COMMAND_DEVICES] = devices_main,
+    [COMMAND_PLAN] = plan_main,
+    [COMMAND_JOIN] = join_main,
+    [COMMAND_DECONVOLVE] = deconvolve_main,
+    [COMMAND_LAYER] = layer_main,
+    [COMMAND_DESIGN] = design_main,
     [COMMAND_HELP] = help_main,
 };
 
@@ -63,8 +69,8 @@ int main(int argc, char **argv)
     char hint[NEAREST_HINT_SIZE];
     if (*word) fprintf(stderr, "partita: %s: no such command%s\n", word, command_hint(word, hint));
     else fprintf(stderr, "partita: no command given\n");
-    fprintf(stderr,
-            "usage: partita convolve|correlate|live|control|devices|plan|join|deconvolve|layer|"
-            "design|help ...   (partita help)\n");
+    fprintf(stderr, "usage: partita "
+                    "convolve|correlate|channelize|live|control|devices|plan|join|deconvolve|layer|"
+                    "design|help ...   (partita help)\n");
     return EXIT_USAGE;
 }

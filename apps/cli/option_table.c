@@ -17,6 +17,16 @@ const struct command_row command_rows[N_COMMANDS] = {
      "begins, the same interpolated, in seconds if the rate is known, and the magnitude and the "
      "phase (in radians) of the result. ",
      3},
+    {"channelize", "TABLE IN OUT", "takes many channels of IN, each into an output of its own",
+     "TABLE is CSV, whose first line names the columns, or JSON (.json), an array of objects with "
+     "these names: name; centre, in Hz from the middle of IN, or frequency, absolute; rate of the "
+     "output; and as wanted bandwidth, beyond which everything is removed (default: the rate), "
+     "transition, the width of both slopes of the filter within it (default: a tenth), attenuation "
+     "(default: 80 dB), or taps, a file with a filter at the rate of IN. OUT is a folder of SigMF "
+     "recordings, or a name with {name} in it, such as {name}.wav or pipes/{name}. Outputs are as "
+     "long as IN; like those of convolve --tune --tail no they have the delay of the filter. If an "
+     "output fails, the others are completed, and the exit status is 1. ",
+     3},
     {"live", "", "filters the input of an audio device and plays the result",
      "Needs --ir or --measure. In a terminal it shows levels, load and latency, and accepts keys; "
      "the key ? lists them. SIGHUP reloads the current filter, SIGINT fades out and ends, a second "
@@ -69,6 +79,7 @@ const struct command_row command_rows[N_COMMANDS] = {
 };
 
 #define FILTERS (1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE)
+#define CHANNELIZE (1u << COMMAND_CHANNELIZE)
 #define LIVE (1u << COMMAND_LIVE)
 #define CONTROL (1u << COMMAND_CONTROL)
 #define DEVICES (1u << COMMAND_DEVICES)
@@ -79,7 +90,8 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define DESIGN (1u << COMMAND_DESIGN)
 #define HELP (1u << COMMAND_HELP)
 #define EVERY_COMMAND                                                                              \
-    (FILTERS | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER | DESIGN | HELP)
+    (FILTERS | CHANNELIZE | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER | DESIGN | \
+     HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 

@@ -86,7 +86,8 @@ size_t options_max_channels(const struct settings *settings)
 
 // The commands whose operands are files.
 static const unsigned file_commands = 1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE |
-                                      1u << COMMAND_JOIN | 1u << COMMAND_DECONVOLVE;
+                                      1u << COMMAND_CHANNELIZE | 1u << COMMAND_JOIN |
+                                      1u << COMMAND_DECONVOLVE;
 
 // Of the kinds of numbers: the suffixes, and what messages say.
 static const struct number_kind {
@@ -466,7 +467,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     s.fade = 50;
     s.duration = INFINITY;
     s.threshold = s.width = s.ripple = NAN;
-    s.tune = INFINITY;
+    s.tune = s.frequency = INFINITY;
     list_options(command, longs, shorts);
     opterr = 0;
     optind = 1;

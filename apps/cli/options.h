@@ -14,6 +14,7 @@
 enum command {
     COMMAND_CONVOLVE = 0,
     COMMAND_CORRELATE,
+    COMMAND_CHANNELIZE,
     COMMAND_LIVE,
     COMMAND_CONTROL,
     COMMAND_DEVICES,
@@ -81,9 +82,9 @@ struct settings {
     int64_t block, threads;
     int threads_given, launched; // launched: by a launcher of MPI, perhaps as the only process
     const char *engine, *device;
-    double gain, dry, wet; // dB
-    double normalize;      // dB; NaN: not given
-    double tune;           // Hz, infinite: not given
+    double gain, dry, wet;  // dB
+    double normalize;       // dB; NaN: not given
+    double tune, frequency; // Hz, infinite: not given
     int64_t delay, ir_length, ir_fade;
     double azimuth, elevation;                          // degrees; NaN: not given
     int matrix, matrix_order, true_stereo, resample_ir; // the others that concern it set matrix

@@ -97,6 +97,13 @@ class EveryFault(FaultCase):
             self.every("design", "lowpass", "--cutoff", ".2", "--width", ".1", "--plot", "out.png", "out.npy",
                        may_stay=["out.png"])
 
+    def test_channelize(self):
+        self.write("t.csv", b"name,centre,rate,taps\nout,100,4000,ir.txt\n")
+        self.every("channelize", "--rate", 8000, "t.csv", "x.npy", "{name}.sigmf-data", may_stay=["out.sigmf-data"])
+        self.write("t.json", b'[{"name": "out", "frequency": 100, "rate": "16k", "attenuation": 30}]')
+        self.every("channelize", "--rate", 8000, "--frequency", 0, "--resume", "t.json", "x.npy", "{name}.npy",
+                   may_stay=["out.npy", "out.npy.partial", "out.npy.partial.range"])
+
     def test_deconvolve(self):
         sweep = self.random.standard_normal(3000) / 9
         np.save("sweep.npy", sweep)

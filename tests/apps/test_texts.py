@@ -13,7 +13,8 @@ import rig
 import schemas
 from rig import Case
 
-COMMANDS = ("convolve", "correlate", "live", "control", "devices", "plan", "deconvolve", "layer", "design", "help")
+COMMANDS = ("convolve", "correlate", "channelize", "live", "control", "devices", "plan", "deconvolve", "layer", "design",
+            "help")
 
 
 class Help(Case):
@@ -116,7 +117,9 @@ class Help(Case):
         for name, n in (("burst", 50), ("capture", 500)):
             x = (rng.standard_normal(n) + 1j).astype("c8")
             np.save(name + ".npy", x)
-            self.run_program("convolve", "one.txt", name + ".npy", name + ".sigmf-data")
+            self.run_program("convolve", "--rate", "1M", "one.txt", name + ".npy", name + ".sigmf-data")
+        self.write("channels.csv", b"name,centre,rate\nlow,-100k,25k\nhigh,200k,50k\n")
+        self.write("channels.json", b'[{"name": "beacon", "frequency": "434.1M", "rate": 25000}]')
         self.write("in.cf32", self.read("capture.sigmf-data"))
         sweep = rng.integers(-9000, 9000, 3000)
         self.write("sweep.wav", rig.wav_bytes(sweep, rate=44100))

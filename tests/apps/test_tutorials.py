@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The commands of docs/tutorials.md and of README.md, run in the order of the page; their results against SciPy; what the
 tutorials show against what they print."""
+import json
 import os
 import pathlib
 import re
@@ -93,7 +94,7 @@ class Tutorials(Page):
         self.make_files()
         capture = np.load("capture.npy")
         tuned = capture * np.exp(-0.2j * np.pi * np.arange(capture.size))
-        (design, shown_design), _, (peaks, shown_peaks), _ = self.run_blocks(SECTIONS["A radio channel"])
+        (design, shown_design), _, (peaks, shown_peaks), _, _ = self.run_blocks(SECTIONS["A radio channel"])
         for printed, shown in ((design, shown_design), (peaks, shown_peaks)):
             self.same_words(printed, shown)
         self.are_the_bursts(peaks)
@@ -102,6 +103,11 @@ class Tutorials(Page):
             expected = gain * signal.upfirdn(np.load(taps + ".npy").astype("f8"), tuned, *ratio)
             # Errors are relative to the capture, whose strongest part the filter stops.
             self.close(np.load(name + ".npy"), expected, typical=1)
+        one, other = (np.fromfile("channels/%s.sigmf-data" % name, "c8") for name in ("bursts", "neighbour"))
+        self.close(one, np.load("baseband.npy")[:one.size], 2 * rig.gate("c8"), typical=1)
+        self.assertLess(np.abs(np.abs(other[other.size // 2:]) - 1).max(), 0.1)  # its tone, and noise of 0.05 in all 1 MHz
+        meta = json.loads(self.read("channels/neighbour.sigmf-meta"))
+        self.assertEqual((meta["captures"][0]["core:frequency"], meta["global"]["core:sample_rate"]), (434.2e6, 25000))
 
     def same_words(self, printed, shown):
         """Decimal fractions may differ by 2 %. The noise within the channel is a tenth of 0.005, half of it in quadrature with a

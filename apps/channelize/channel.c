@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// See channel.h.
+#include "channel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "base/sample_type.h"
+#include "cli/option_words.h"
+
+enum { MAX_UP = 1 << 16, MAX_STRIDE = 1 << 24 };
+static const double ATTENUATION = 80, TRANSITION = 0.1; // dB; of the bandwidth
+
+const struct channel *channel_like(const struct channel *channel)
+{
+    return channel->like ? channel->like : channel;
+}
+
+// The fraction *up / *stride that is the ratio, or of those within the limits the nearest of its
+// continued fraction.
+static bool find_fraction(double ratio, int64_t *up, int64_t *stride)
+{
+    double rest = ratio, n = 1, d = 0, n_before = 0, d_before = 1;
+    for (;;) {
+        const double whole = floor(rest), n_next = whole * n + n_before,
+                     d_next = whole * d + d_before;
+        if (!(n_next <= MAX_UP && d_next <= MAX_STRIDE)) return false;
+        n_before = n, d_before = d;
+        n = n_next, d = d_next;
+        *up = (int64_t)n;
+        *stride = (int64_t)d;
+        if (rates_agree(n / d, ratio)) return true;
+        rest = 1 / (rest - whole);
+    }
+}
+
+static bool choose_rate(struct channel *c, const struct channel_source *source, struct fault *fault)
+{
+    const double in = source->in->rate, rate = c->row->value[COLUMN_RATE];
+    int64_t *up = &c->settings.up, *stride = &c->settings.stride;
+    if (find_fraction(rate / in, up, stride)) return true;
+    return table_fault(source->table, c->row, COLUMN_RATE, fault,
+                       "is no fraction n/d of the %.12g Hz of IN with n up to %d and d up to %d; "
+                       "%.12g is",
+                       in, MAX_UP, MAX_STRIDE, *up > 0 ? in * (double)*up / (double)*stride : in);
+}
+
+static bool choose_centre(struct channel *c, const struct channel_source *source,
+                          struct fault *fault)
+{
+    const double *value = c->row->value, half = source->in->rate / 2, middle = source->middle;
+    const bool relative = !isnan(value[COLUMN_CENTRE]);
+    const enum table_column at = relative ? COLUMN_CENTRE : COLUMN_FREQUENCY;
+    if (!relative && isnan(middle))
+        return table_fault(source->table, c->row, at, fault,
+                           "the frequency of the middle of IN is unknown; add --frequency, or use "
+                           "the column centre");
+    const double begin = relative ? 0 : middle;
+    c->settings.tune = value[at] - begin;
+    if (fabs(c->settings.tune) <= half) return true;
+    return table_fault(source->table, c->row, at, fault,
+                       "is outside the band of IN, %.12g to %.12g Hz; leave the channel out",
+                       begin - half, begin + half);
+}
+
+static bool is_like(const struct channel *a, const struct channel *b)
+{
+    enum { FIRST = COLUMN_BANDWIDTH, N = N_COLUMNS - FIRST };
+    if (a->settings.up != b->settings.up || a->settings.stride != b->settings.stride ||
+        memcmp(a->row->value + FIRST, b->row->value + FIRST, N * sizeof *a->row->value) != 0)
+        return false;
+    return !a->row->taps == !b->row->taps &&
+           (!a->row->taps || strcmp(a->row->taps, b->row->taps) == 0);
+}
+
+static bool load_taps(struct channel *c, const struct channel_source *source, struct fault *fault)
+{
+    struct settings *s = &c->settings;
+    struct audio_reader *reader = NULL;
+    struct fault why = {0};
+    enum partita_type type = type_is_double(source->type) ? PARTITA_F64 : PARTITA_F32;
+    const double rate = source->in->rate * (double)s->up;
+    bool good = taps_open(&reader, s, NULL, &why);
+    if (good) {
+        const struct audio_info *info = audio_reader_info(reader);
+        if (info->encoding.is_complex) type = type_is_double(type) ? PARTITA_CF64 : PARTITA_CF32;
+        if (info->channels != 1)
+            good = fault_set(&why, "has %zu channels; taps have one", info->channels);
+        else if (info->rate > 0 && !rates_agree(info->rate, rate))
+            good = fault_set(&why,
+                             "has %.12g Hz; those of this channel are at %.12g Hz, %lld "
+                             "times the rate of IN",
+                             info->rate, rate, (long long)s->up);
+    }
+    good = good && taps_load(&c->taps, &reader, type, source->in, s, &why);
+    audio_reader_close(reader);
+    c->bandwidth = isnan(c->row->value[COLUMN_BANDWIDTH]) ? 0 : c->row->value[COLUMN_BANDWIDTH];
+    return good || table_fault(source->table, c->row, COLUMN_TAPS, fault, "%s", why.text);
+}
+
+// A low pass that ends at the edges of the bandwidth, whose gain makes up for the zeros of up.
+static bool design_taps(struct channel *c, const struct channel_source *source, struct fault *fault)
+{
+    const double *value = c->row->value, rate = value[COLUMN_RATE], in = source->in->rate;
+    const double band = isnan(value[COLUMN_BANDWIDTH]) ? fmin(rate, in) : value[COLUMN_BANDWIDTH];
+    const double width =
+        isnan(value[COLUMN_TRANSITION]) ? TRANSITION * band : value[COLUMN_TRANSITION];
+    const double up = (double)c->settings.up;
+    struct fault log = {0};
+    const struct partita_design design = {
+        .rate = in * up,
+        .cutoff = {(band - width) / 2},
+        .width = width,
+        .attenuation = isnan(value[COLUMN_ATTENUATION]) ? ATTENUATION : value[COLUMN_ATTENUATION],
+        .log = {option_words_log, &log},
+        .allocator = memory_allocator(),
+    };
+    if (width >= band)
+        return table_fault(source->table, c->row, COLUMN_TRANSITION, fault,
+                           "leaves nothing of the bandwidth of %.12g Hz; use less", band);
+    if (band - width > rate)
+        return table_fault(source->table, c->row, COLUMN_BANDWIDTH, fault,
+                           "is not held by the rate of %.12g Hz; use a higher rate, or at most "
+                           "%.12g",
+                           rate, rate + width);
+    double *taps = NULL;
+    enum partita_status status = partita_design_taps_count(&design, &c->taps.length);
+    const size_t n = c->taps.length;
+    if (!status) {
+        taps = memory_allocate(n * sizeof *taps);
+        status = taps ? partita_design_taps(&design, taps, n) : PARTITA_ERR_NOMEM;
+    }
+    c->taps.type = type_is_double(source->type) ? PARTITA_F64 : PARTITA_F32;
+    for (size_t i = 0; !status && i < n; i++) {
+        const double tap = up * taps[i];
+        const float narrow = (float)tap;
+        if (c->taps.type == PARTITA_F64) taps[i] = tap;
+        else memcpy((char *)taps + i * sizeof narrow, &narrow, sizeof narrow);
+    }
+    c->taps.data = taps;
+    c->taps.in_channels = c->taps.out_channels = c->taps.groups = 1;
+    c->bandwidth = band;
+    if (!status) return true;
+    option_words_of_status(fault, c->settings.command, status, &log);
+    return table_fault(source->table, c->row, COLUMN_BANDWIDTH, fault, "%s", fault->text);
+}
+
+bool channel_plan(struct channel *channels, size_t i, const struct channel_source *source,
+                  struct fault *fault)
+{
+    struct channel *c = &channels[i];
+    if (!choose_centre(c, source, fault) || !choose_rate(c, source, fault)) return false;
+    for (size_t k = 0; k < i && !c->like; k++)
+        if (is_like(&channels[k], c)) c->like = channel_like(&channels[k]);
+    if (c->like) c->bandwidth = c->like->bandwidth;
+    return c->like || (c->row->taps ? load_taps(c, source, fault) : design_taps(c, source, fault));
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: MIT
+// `partita channelize`: takes the channels of a table from one signal, each into an output of its
+// own.
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "../../lib/base/sizes.h"
+#include "base/memory.h"
+#include "base/sample_type.h"
+#include "channel.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/option_words.h"
+#include "cli/report.h"
+#include "convolve/output.h"
+#include "convolve/pass_stats.h"
+#include "convolve/usage.h"
+#include "io/bytes/temp.h"
+
+enum { CHUNK = 1 << 16 }; // frames that are read at once
+
+struct job {
+    struct settings settings;
+    struct table table;
+    struct audio_reader *in;
+    struct channel_source source;
+    struct channel *channels;
+    size_t n, n_failed;
+    struct partita_channelizer *channelizer;
+    struct partita_plan *plan;  // of any filter: names the instruction set, on which bits depend
+    struct sigmf recording;     // metadata of IN, in which captures have a frequency
+    struct processes processes; // none
+    struct pass_stats stats;
+    void *frames;
+    struct fault log;
+};
+
+static bool fail(struct job *job, enum partita_status status, struct fault *fault)
+{
+    return option_words_of_status(fault, COMMAND_CHANNELIZE, status, &job->log);
+}
+
+static bool open_signal(struct job *job, const struct encoding *raw, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    if (!usage_open_signal(&job->in, s, s->format ? raw : NULL, fault)) return false;
+    const struct audio_info *in = job->source.in = audio_reader_info(job->in);
+    if (in->channels != 1)
+        return fault_set(fault, "%s: has %zu channels; one is taken, or two as I and Q with --iq",
+                         operand_name(s, 1), in->channels);
+    if (!(in->rate > 0))
+        return fault_usage(fault,
+                           "%s: its sample rate is unknown; add --rate, for example "
+                           "--rate 2.4M",
+                           operand_name(s, 1));
+    const bool wide = s->precision == PRECISION_F64 ||
+                      (s->precision == PRECISION_AUTO && encoding_needs_double(in->encoding));
+    job->source.type = in->encoding.is_complex ? (wide ? PARTITA_CF64 : PARTITA_CF32)
+                                               : (wide ? PARTITA_F64 : PARTITA_F32);
+    return options_resolve_times(&job->settings, in->rate, fault);
+}
+
+// The metadata that outputs take over. Captures without a frequency get that of --frequency, or 0,
+// so that outputs tell their centres.
+static bool make_metadata(struct job *job, struct fault *fault)
+{
+    const struct sigmf *in = audio_reader_recording(job->in);
+    const double given = job->settings.frequency;
+    const struct sigmf_use use = {.end = INT64_MAX / 4, .up = 1};
+    if (in) job->recording = *in;
+    job->recording.rate = job->source.in->rate;
+    job->recording.root =
+        in ? json_deep_copy(in->root) : json_pack("{s:{s:s}}", "global", "core:version", "1.0.0");
+    json_t *captures = json_object_get(job->recording.root, "captures");
+    if (!json_array_size(captures)) {
+        captures = json_pack("[{s:i}]", "core:sample_start", 0);
+        json_object_set_new(job->recording.root, "captures", captures);
+    }
+    const json_t *first = json_object_get(json_array_get(captures, 0), "core:frequency");
+    job->source.middle = isfinite(given)         ? given
+                         : json_is_number(first) ? json_number_value(first)
+                                                 : NAN;
+    for (size_t i = 0; i < json_array_size(captures); i++) {
+        json_t *capture = json_array_get(captures, i);
+        if (isfinite(given) || !json_is_number(json_object_get(capture, "core:frequency")))
+            json_object_set_new(capture, "core:frequency", json_real(isfinite(given) ? given : 0));
+    }
+    return audio_check_captures(job->in, &use, fault) &&
+           sigmf_check_positions(&job->recording, fault);
+}
+
+static bool plan_channels(struct job *job, struct fault *fault)
+{
+    job->n = job->table.n;
+    job->channels = calloc(job->n, sizeof *job->channels);
+    if (!job->channels) return fault_set(fault, "out of memory");
+    for (size_t i = 0; i < job->n; i++) {
+        struct channel *c = &job->channels[i];
+        c->row = &job->table.rows[i];
+        c->shard.resume.lock = -1;
+        c->settings = job->settings;
+        c->settings.operands[0] = c->row->taps;
+        c->settings.files = (char **)(void *)c->settings.operands;
+        c->settings.n_irs = 1;
+        c->settings.quiet = job->settings.quiet || i; // notes on outputs: once
+        c->settings.iq = 1;                           // of outputs
+        if (!channel_plan(job->channels, i, &job->source, fault)) return false;
+    }
+    return true;
+}
+
+static bool open_channelizer(struct job *job, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    struct partita_channelizer_options options = {
+        .signal = job->source.type,
+        .channels = job->n,
+        .n_taps = 1,
+        .stride = 1,
+        .sample_rate = job->source.in->rate,
+        .threads = (int)s->threads,
+        .log = {option_words_log, &job->log},
+        .allocator = memory_allocator(),
+    };
+    enum { UNIT = 128, MAX_UNITS = 1 << 20 }; // of transforms
+    for (size_t i = 0; i < job->n; i++) {
+        const struct channel *c = &job->channels[i];
+        const size_t up = (size_t)c->settings.up, stride = (size_t)c->settings.stride;
+        options.n_taps = size_max(options.n_taps, ceil_div(channel_like(c)->taps.length, up));
+        options.stride *= stride / size_gcd(options.stride, stride);
+        if (options.stride / size_gcd(options.stride, UNIT) > MAX_UNITS)
+            return table_fault(
+                &job->table, c->row, COLUMN_RATE, fault,
+                "with the rates before it needs blocks of %zu samples; use rates with "
+                "a larger common divisor",
+                options.stride);
+    }
+    options.block = size_round_up((size_t)s->block, options.stride);
+    enum partita_status status = partita_channelizer_create(&options, &job->channelizer);
+    if (status) return fail(job, status, fault);
+    for (size_t i = 0; i < job->n; i++) {
+        struct channel *c = &job->channels[i];
+        const struct partita_channel channel = {.taps = c->taps.data,
+                                                .n_taps = c->taps.length,
+                                                .taps_type = c->taps.type,
+                                                .up = (size_t)c->settings.up,
+                                                .stride = (size_t)c->settings.stride,
+                                                .bandwidth = c->bandwidth};
+        if (!c->like)
+            status = partita_channel_filter_create(job->channelizer, &channel, &c->filter);
+        if (!status)
+            status = partita_channelizer_open(job->channelizer, channel_like(c)->filter,
+                                              c->settings.tune, &c->slot);
+        if (status) {
+            fail(job, status, fault);
+            return table_fault(&job->table, c->row, COLUMN_BANDWIDTH, fault, "%s", fault->text);
+        }
+        c->settings.block = (int64_t)partita_channelizer_block(job->channelizer);
+    }
+    const struct partita_problem any = {.signal = PARTITA_F32, .kernel = {1}, .size = {1}};
+    const struct partita_options none = {.log = options.log};
+    status = partita_plan_create(&any, &none, &job->plan);
+    return !status || fail(job, status, fault);
+}
+
+static const char MARK[] = "{name}";
+
+// Without {name} OUT is a folder, which is created.
+static bool check_names(const struct job *job, struct fault *fault)
+{
+    const char *out = job->settings.operands[2];
+    bool known;
+    if (strstr(out, MARK)) return true;
+    container_of_name(out, &known);
+    if (known)
+        return fault_usage(fault,
+                           "%s: names one file for %zu channels; put {name} into it, or "
+                           "name a folder",
+                           out, job->n);
+    return mkdir(out, 0777) == 0 || errno == EEXIST ||
+           fault_set(fault, "%s: cannot create the folder: %s", out, strerror(errno));
+}
+
+static bool name_output(struct channel *c, struct fault *fault)
+{
+    const char *out = c->settings.operands[2], *mark = strstr(out, MARK);
+    char *path = NULL;
+    const int n = mark ? asprintf(&path, "%.*s%s%s", (int)(mark - out), out, c->row->name,
+                                  mark + sizeof MARK - 1)
+                       : asprintf(&path, "%s/%s.sigmf-data", out, c->row->name);
+    c->settings.operands[2] = c->path = n < 0 ? NULL : path;
+    return c->path || fault_set(fault, "out of memory");
+}
+
+static const struct range WHOLE = {.end_counts_from_n = true};
+
+static uint64_t count_outputs(const struct channel *c, uint64_t frames)
+{
+    return (uint64_t)range_count(&WHOLE, (int64_t)frames * c->settings.up, c->settings.stride);
+}
+
+// Outputs are complex floats, unless --output-format or a suffix says otherwise.
+static bool open_output(struct job *job, struct channel *c, struct fault *fault)
+{
+    struct settings *s = &c->settings;
+    const struct audio_info *in = job->source.in;
+    const bool wide = type_is_double(job->source.type);
+    struct audio_info as_computed = *in;
+    as_computed.container = CONTAINER_RAW;
+    as_computed.encoding = (struct encoding){.bytes = wide ? 8 : 4, .is_complex = true};
+    as_computed.rank = 1;
+    const struct taps *taps = &channel_like(c)->taps, one = {.out_channels = 1};
+    const struct shard_source source = {job->in,   taps, job->source.type,
+                                        job->plan, 0,    c->bandwidth};
+    struct range range = WHOLE;
+    char data[PATH_MAX];
+    const char *const inputs[] = {sigmf_samples(s->operands[1], data), job->table.path,
+                                  c->row->taps};
+    struct output_request request = {.settings = s,
+                                     .in = &as_computed,
+                                     .taps = &one,
+                                     .type = wide ? PARTITA_CF64 : PARTITA_CF32,
+                                     .frames = SIZE_UNKNOWN};
+    c->shard.settings = s;
+    c->shard.processes = &job->processes;
+    if (in->frames != SIZE_UNKNOWN) request.frames = count_outputs(c, in->frames);
+    c->end = request.frames;
+    if (!name_output(c, fault) || !shard_begin(&c->shard, inputs, c->row->taps ? 3 : 2, fault) ||
+        !output_choose(&c->output, &request, fault) ||
+        !shard_open(&c->shard, &source, &range, &c->output.frames, fault))
+        return false;
+    const struct shard_record *record = &c->shard.record;
+    if (c->shard.active) {
+        c->next = record->first + record->done;
+        c->end = record->end;
+    }
+    c->origin = (struct sigmf_origin){.sigmf = &job->recording,
+                                      .up = s->up,
+                                      .shift = llround(taps_delay(taps)),
+                                      .stride = s->stride,
+                                      .tune = s->tune,
+                                      .first = record->first,
+                                      .total = record->total};
+    c->output.origin = &c->origin;
+    c->output.first = record->first;
+    c->output.certain = request.frames != SIZE_UNKNOWN;
+    return shard_create(&c->shard, &c->out, &c->output, fault);
+}
+
+static bool open_outputs(struct job *job, struct fault *fault)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (!check_names(job, fault)) return false;
+    for (size_t i = 0; i < job->n; i++) {
+        struct channel *c = &job->channels[i];
+        if (!open_output(job, c, fault))
+            return table_fault(&job->table, c->row, COLUMN_NAME, fault, "%s", fault->text);
+    }
+    return true;
+}
+
+// The other channels go on.
+static void give_up(struct job *job, struct channel *c)
+{
+    audio_discard(c->out);
+    c->out = NULL;
+    c->failed = true;
+    job->n_failed++;
+}
+
+// Writes what the channels have of the block that was completed.
+static void write_block(struct job *job)
+{
+    const uint64_t position = partita_channelizer_position(job->channelizer);
+    const size_t bytes = type_is_double(job->source.type) ? 16 : 8;
+    const enum partita_type type = bytes > 8 ? PARTITA_CF64 : PARTITA_CF32;
+    for (size_t i = 0; i < job->n; i++) {
+        struct channel *c = &job->channels[i];
+        size_t n;
+        const char *y = partita_channelizer_output(job->channelizer, c->slot, &n);
+        if (!y) return; // no block was
+        const uint64_t block = partita_channelizer_block(job->channelizer);
+        const uint64_t first = (position / block - 1) * n,
+                       end = c->end < first + n ? c->end : first + n;
+        if (c->failed || c->next < first || c->next >= end) continue;
+        const size_t wanted = (size_t)(end - c->next);
+        if (!shard_write(&c->shard, c->out, type, y + (c->next - first) * bytes, wanted, &c->fault))
+            give_up(job, c);
+        c->next = end;
+    }
+}
+
+// Feeds n frames; x NULL: silence.
+static void feed(struct job *job, const char *x, size_t n)
+{
+    const size_t bytes = partita_type_size(job->source.type);
+    while (n) {
+        const size_t used = partita_channelizer_process(job->channelizer, x, n);
+        if (x) x += used * bytes;
+        n -= used;
+        write_block(job);
+    }
+}
+
+static bool replace_nonfinite(struct job *job, size_t n, uint64_t at, struct fault *fault)
+{
+    const enum partita_type type = job->source.type;
+    const size_t scalars = type_is_complex(type) ? 2 * n : n;
+    if (job->settings.nan == NAN_PROPAGATE || job->source.in->encoding.kind != ENCODING_FLOAT)
+        return true;
+    const uint64_t bad = type_is_double(type) ? samples_zero_nonfinite_f64(job->frames, scalars)
+                                              : samples_zero_nonfinite_f32(job->frames, scalars);
+    job->stats.replaced += bad;
+    return !bad || job->settings.nan == NAN_ZERO ||
+           fault_set(fault,
+                     "%s: NaN or infinite sample in frames %llu to %llu; --nan zero reads "
+                     "it as 0",
+                     operand_name(&job->settings, 1), (unsigned long long)at,
+                     (unsigned long long)(at + n - 1));
+}
+
+// The number of the first block that a channel is waiting for; UINT64_MAX: none is.
+static uint64_t first_block(const struct job *job)
+{
+    const uint64_t block = partita_channelizer_block(job->channelizer);
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < job->n; i++) {
+        const struct channel *c = &job->channels[i];
+        const uint64_t each = block * (uint64_t)c->settings.up / (uint64_t)c->settings.stride;
+        if (!c->failed && !c->shard.complete && c->next < c->end && c->next / each < first)
+            first = c->next / each;
+    }
+    return first;
+}
+
+// Skips all of IN but the overlap before that block.
+static bool skip_to_start(struct job *job, struct fault *fault)
+{
+    const uint64_t block = partita_channelizer_block(job->channelizer), first = first_block(job),
+                   before = ceil_div(partita_channelizer_overlap(job->channelizer), block);
+    if (first == UINT64_MAX || first <= before) return true;
+    const uint64_t start = (first - before) * block;
+    const enum partita_status status = partita_channelizer_reset(job->channelizer, start);
+    return status ? fail(job, status, fault) : audio_skip(job->in, start, fault);
+}
+
+static bool run_pass(struct job *job, struct fault *fault)
+{
+    job->frames = memory_allocate(CHUNK * partita_type_size(job->source.type));
+    if (!job->frames) return memory_fault(fault, "%d frames of IN", CHUNK);
+    if (!skip_to_start(job, fault)) return false;
+    size_t n = 1;
+    while (n && first_block(job) < UINT64_MAX) {
+        const uint64_t at = audio_position(job->in);
+        if (!audio_read(job->in, job->source.type, job->frames, CHUNK, &n, fault) ||
+            !replace_nonfinite(job, n, at, fault))
+            return false;
+        feed(job, job->frames, n);
+    }
+    job->stats.frames_in = audio_position(job->in);
+    for (size_t i = 0; !n && i < job->n; i++) // of a pipe the length is now known
+        if (!job->channels[i].shard.active)
+            job->channels[i].end = count_outputs(&job->channels[i], job->stats.frames_in);
+    const size_t block = partita_channelizer_block(job->channelizer);
+    if (first_block(job) < UINT64_MAX) feed(job, NULL, block - job->stats.frames_in % block);
+    return shard_check_input(&job->channels[0].shard, job->in, fault);
+}
+
+static void finish_outputs(struct job *job)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        struct channel *c = &job->channels[i];
+        struct audio_writer *out = c->out;
+        if (c->failed) continue;
+        c->out = NULL;
+        if (!shard_finish(&c->shard, out, &c->written, &c->fault)) give_up(job, c);
+        job->stats.written.clipped += c->written.clipped;
+        job->stats.written.nonfinite += c->written.nonfinite;
+    }
+}
+
+static int conclude(struct job *job)
+{
+    const struct settings *s = &job->settings;
+    struct pass_stats *stats = &job->stats;
+    struct fault fault;
+    if (audio_shortfall(job->in)) report_warning(s, "%s", audio_shortfall(job->in));
+    if (audio_note(job->in)) report_warning(s, "%s", audio_note(job->in));
+    stats->interrupted = audio_interrupted(job->in);
+    pass_stats_warn(stats, s, job->source.in->frames);
+    if (stats->written.clipped)
+        report_warning(s,
+                       "%llu samples are beyond full scale and were clipped; use "
+                       "--output-format cf32",
+                       (unsigned long long)stats->written.clipped);
+    for (size_t i = 0; i < job->n; i++) {
+        const struct channel *c = &job->channels[i];
+        if (!c->failed) continue;
+        table_fault(&job->table, c->row, COLUMN_NAME, &fault, "%s; %zu of %zu outputs are complete",
+                    c->fault.text, job->n - job->n_failed, job->n);
+        report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
+    }
+    if (job->n_failed) return EXIT_FAILED;
+    return audio_shortfall(job->in) || stats->interrupted || (s->strict && stats->written.clipped)
+               ? EXIT_DEGRADED
+               : EXIT_DONE;
+}
+
+static void release(struct job *job)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        struct channel *c = &job->channels[i];
+        audio_discard(c->out);
+        shard_release(&c->shard);
+        partita_channel_filter_destroy(c->filter);
+        taps_release(&c->taps);
+        free(c->path);
+    }
+    free(job->channels);
+    partita_channelizer_destroy(job->channelizer);
+    partita_plan_destroy(job->plan);
+    memory_free(job->frames);
+    json_decref(job->recording.root);
+    audio_reader_close(job->in);
+    table_release(&job->table);
+}
+
+int channelize_main(const struct settings *settings)
+{
+    struct job job = {.settings = *settings};
+    struct encoding raw = {0}, none = {0};
+    struct fault fault;
+    if (!usage_check(settings, &raw, &none, &fault))
+        return report_usage(COMMAND_CHANNELIZE, &fault);
+    interrupt_install();
+    signal(SIGPIPE, SIG_IGN); // a reader that ends concerns its channel only
+    job.source.table = &job.table;
+    const bool good = table_read(&job.table, settings->operands[0], &fault) &&
+                      open_signal(&job, &raw, &fault) && make_metadata(&job, &fault) &&
+                      plan_channels(&job, &fault) && open_channelizer(&job, &fault) &&
+                      open_outputs(&job, &fault) && run_pass(&job, &fault);
+    int status = EXIT_FAILED;
+    if (good) {
+        finish_outputs(&job);
+        status = conclude(&job);
+    } else {
+        status = report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
+    }
+    release(&job);
+    return status;
+}
