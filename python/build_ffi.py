@@ -11,6 +11,9 @@ MODULE = """
 const char *py_log_lines(void);
 void py_log_forget(void);
 void py_log_line(void *user, const char *text);
+struct py_matches { struct partita_match *found; size_t n, capacity; bool failed; };
+void py_match(void *context, const struct partita_match *match);
+void py_matches_free(struct py_matches *all);
 struct py_object { void *object; ...; };
 struct py_object *py_object_create(void *object, void (*destroy)(void *object));
 void py_object_release(struct py_object *owner);

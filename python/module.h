@@ -30,6 +30,32 @@ static void py_log_forget(void)
     py_log_text[0] = 0;
 }
 
+// Matches in an array that grows; `failed`: no memory.
+struct py_matches {
+    struct partita_match *found;
+    size_t n, capacity;
+    bool failed;
+};
+
+static void py_match(void *context, const struct partita_match *match)
+{
+    struct py_matches *all = context;
+    if (all->n == all->capacity) {
+        const size_t capacity = 2 * all->capacity + 64;
+        void *grown = realloc(all->found, capacity * sizeof *all->found);
+        all->failed = all->failed || !grown;
+        if (!grown) return;
+        all->found = grown;
+        all->capacity = capacity;
+    }
+    all->found[all->n++] = *match;
+}
+
+static void py_matches_free(struct py_matches *all)
+{
+    free(all->found);
+}
+
 // An object of the library that Python owns, with the objects that must outlive it. Python's
 // collector of cycles finalizes a plan and its filters in any order; here the plan is destroyed
 // when the last of them is released.

@@ -45,6 +45,12 @@ static void *at_page_end(const void *from, size_t bytes)
 #define IS_ZERO(pointer) 1
 #endif
 
+static void take_match(void *context, const struct partita_match *match)
+{
+    (void)context;
+    (void)match;
+}
+
 int main(void)
 {
     static float x[64] = {1}, y[67];
@@ -117,6 +123,14 @@ int main(void)
     SET("pairs_options", array);
     if (partita_pairs_create(array, &pairs)) return 3;
     partita_pairs_destroy(pairs);
+
+    const float *samples[] = {taps}, *signal[] = {x};
+    const size_t length = 4;
+    struct partita_match_options *matching = PLACED((struct partita_match_options){
+        .templates = 1, .samples = samples, .lengths = &length, .threshold = 2, .report = take_match,
+        .log = {partita_log_stderr, NULL}});
+    SET("match_options", matching);
+    if (partita_match_templates(matching, signal, 64)) return 3;
 
     struct partita_decode *decode;
     struct partita_decode_options *decoding = PLACED((struct partita_decode_options){
@@ -216,8 +230,8 @@ with tempfile.TemporaryDirectory() as folder:
     include = edited(folder, with_new_member)
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
-    for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options", "channel",
-                   "pairs_options", "decode_options"):
+    for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options",
+                   "channel", "pairs_options", "match_options", "decode_options"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
         said = "options" if struct.endswith("_options") else struct
         report(got[0] == 3 and re.match(f"partita: {said}: byte [0-9]+ is set, but version", got[2]),

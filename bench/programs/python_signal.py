@@ -123,6 +123,42 @@ def pairs_case(signals, n, threads):
     return Case(x, None, contenders + [("numpy-rfft", 1, transformed)], check, 1, pairs * n, {"numpy-rfft": 4 / pairs})
 
 
+def templates_case(count, length, n, threads):
+    """Templates of three channels, normalised, peaks alone; SciPy searches 2, and its time for all is in proportion."""
+    x = noise(3 * n, "float32").reshape(3, n)
+    h = noise(count * 3 * length, "float32").reshape(count, 3, length)
+    planted = range(0, count, max(count // 20, 1))
+    for k in planted:
+        x[:, k * (n // count) + length:][:, :length] += h[k]
+
+    def scipy_search(x, h):
+        found, totals = [], [np.cumsum(np.pad(row.astype(float), (1, 0))) for row in x]
+        squares = [np.cumsum(np.pad(row.astype(float) ** 2, (1, 0))) for row in x]
+        for k in (0, 1):
+            stack = 0
+            for c, template in enumerate(h[k]):
+                template = template - template.mean()
+                sums = scipy.signal.oaconvolve(x[c], template[::-1], "valid")
+                total, square = totals[c][length:] - totals[c][:-length], squares[c][length:] - squares[c][:-length]
+                stack = stack + sums / np.sqrt(square - total**2 / length) / np.linalg.norm(template) / 3
+            size = np.abs(stack)
+            at = scipy.signal.find_peaks(size, 8 * np.median(size), distance=length)[0]
+            found += [(k, time, stack[time]) for time in at]
+        return np.array(found, [("template", int), ("time", int), ("value", float)])
+
+    def check(found):
+        """Of template 0, the only one that both search and that is in the signal."""
+        windows, template = x[:, length:2 * length].astype(float), h[0].astype(float)
+        windows, template = windows - windows.mean(1, keepdims=True), template - template.mean(1, keepdims=True)
+        norms = np.linalg.norm(windows, axis=1) * np.linalg.norm(template, axis=1)
+        values = found["value"][(found["template"] == 0) & (found["time"] == length)]
+        return abs(values[0] - ((windows * template).sum(1) / norms).mean()) if len(values) == 1 else 1
+
+    contenders = [("partita", t, lambda x, h, t=t: signal.match_templates(x, h, mad=8, threads=t)) for t in threads]
+    return Case(x, h, contenders + [("scipy-oaconvolve", 1, scipy_search)], check, 1, 3 * n * count,
+                {"scipy-oaconvolve": 2 / count})
+
+
 def lfilter_case(channels, n, taps):
     x, h = noise(channels * n, "complex64").reshape(channels, n), noise(taps, "float32")
     contenders = [("partita", os.cpu_count(), lambda x, h: signal.lfilter(h, np.float32(1), x)),
@@ -202,6 +238,8 @@ def array_cases(quick):
     yield f"python-lags-1000-of-2p{power}", lambda: lags_case(2**power, threads)
     yield (f"python-pairs-1000-of-{64 if quick else 256}-x-2p{16 if quick else 22}",
            lambda: pairs_case(64 if quick else 256, 2**16 if quick else 2**22, threads))
+    yield (f"python-templates-600-x-{20 if quick else 1000}-3-channels",
+           lambda: templates_case(20 if quick else 1000, 600, 100_000 if quick else 8_640_000, threads))
     yield "python-lfilter-16-channels-t64", lambda: lfilter_case(16, 2**14 if quick else 2**17, 64)
     yield "python-image-512-x-15", lambda: image_case(512, 15, threads)
     if not quick:

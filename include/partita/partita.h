@@ -66,6 +66,7 @@
 #include <partita/problem.h>
 #include <partita/sequence.h>
 #include <partita/stream.h>
+#include <partita/templates.h>
 
 #ifdef __cplusplus
 extern "C" {

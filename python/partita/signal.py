@@ -24,8 +24,10 @@ from partita._signal.peaks import correlation_peaks
 from partita._signal.planar import convolve2d, correlate2d
 from partita._signal.rebound import decimate, filtfilt, resample_poly, savgol_filter
 from partita._signal.spectra import hilbert, istft, stft
+from partita._signal.templates import match_templates
 
 __all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
            "correlate_pairs", "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert",
-           "istft", "lfilter", "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
+           "istft", "lfilter", "match_templates", "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft",
+           "upfirdn"]
 __getattr__ = other_names(__name__, "scipy.signal")

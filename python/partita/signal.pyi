@@ -9,7 +9,8 @@ from partita._signal.peaks import CorrelationPeaks as _CorrelationPeaks
 
 __all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
            "correlate_pairs", "correlation_lags", "correlation_peaks", "decimate", "fftconvolve", "filtfilt", "hilbert",
-           "istft", "lfilter", "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft", "upfirdn"]
+           "istft", "lfilter", "match_templates", "oaconvolve", "patched", "resample_poly", "savgol_filter", "stft",
+           "upfirdn"]
 
 _Mode: TypeAlias = Literal["full", "same", "valid"]
 _Method: TypeAlias = Literal["auto", "direct", "fft"]
@@ -64,6 +65,20 @@ def correlation_peaks(
     device: str | None = None,
     engine: str | None = None,
 ) -> _CorrelationPeaks: ...
+def match_templates(
+    signal: ArrayLike,
+    templates: Sequence[ArrayLike] | NDArray[Any],
+    *,
+    threshold: float | None = None,
+    mad: float | None = None,
+    distance: int | None = None,
+    delays: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    zero_mean: bool = True,
+    chunk: int | None = None,
+    values: bool = False,
+    threads: int | None = None,
+) -> NDArray[Any]: ...
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: _Mode = "full", axes: _Axes = None) -> NDArray[Any]: ...
 def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: _Mode = "full", axes: _Axes = None) -> NDArray[Any]: ...
 @overload

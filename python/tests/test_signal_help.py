@@ -6,10 +6,11 @@ import inspect
 import pytest
 
 from partita import signal
-from partita._signal import convolution, fallback, filters, pairs, peaks, planar, rebound, spectra
+from partita._signal import convolution, fallback, filters, pairs, peaks, planar, rebound, spectra, templates
 
 
-@pytest.mark.parametrize("module", (convolution, fallback, filters, pairs, peaks, planar, rebound, spectra), ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", (convolution, fallback, filters, pairs, peaks, planar, rebound, spectra,
+                                    templates), ids=lambda m: m.__name__)
 def test_examples(module):
     result = doctest.testmod(module)
     assert result.attempted > 0 and result.failed == 0

@@ -5,6 +5,7 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -416,6 +417,53 @@ static void pairs_of_signals(void **state)
     partita_pairs_destroy(pairs);
 }
 
+static void no_match(void *context, const struct partita_match *match)
+{
+    (void)context;
+    (void)match;
+}
+
+static void templates(void **state)
+{
+    const float silent[4] = {0}, sound[4] = {1, -1, 2, 0};
+    const float *samples[] = {sound}, *zeros[] = {silent}, *x[] = {sound}, *none[] = {NULL};
+    const size_t length = 4, empty = 0, far = (size_t)1 << 30;
+    const double infinite = (double)INFINITY;
+    const struct partita_match_options good = {.templates = 1,
+                                               .samples = samples,
+                                               .lengths = &length,
+                                               .threshold = 0.5,
+                                               .report = no_match};
+    struct partita_match_options bad;
+    (void)state;
+#define REFUSED_WITH(text, field, value)                                                           \
+    do {                                                                                           \
+        bad = good;                                                                                \
+        bad.field = value;                                                                         \
+        REFUSED(ARG, text, partita_match_templates(&bad, x, 4));                                   \
+    } while (0)
+    assert_ok(partita_match_templates(&good, x, 4));
+    assert_ok(partita_match_templates(&good, x, 0));
+    REFUSED(ARG, "options is NULL", partita_match_templates_sized(NULL, 0, x, 4));
+    REFUSED(ARG, "x is NULL", partita_match_templates(&good, NULL, 4));
+    REFUSED(ARG, "x not NULL", partita_match_templates(&good, none, 4));
+    REFUSED_WITH("one above 0", threshold, 0);
+    REFUSED_WITH("threshold = nan", threshold, (double)NAN);
+    REFUSED_WITH("mad = -1", mad, -1);
+    REFUSED_WITH("threads = -1", threads, -1);
+    REFUSED_WITH("distance", distance, far);
+    REFUSED_WITH("channels", channels, far);
+    REFUSED_WITH("report and allocator", report, NULL);
+    REFUSED_WITH("samples is NULL", samples, NULL);
+    REFUSED_WITH("lengths is NULL", lengths, NULL);
+    REFUSED_WITH("templates[0]", samples, none);
+    REFUSED_WITH("templates[0]: length", lengths, &empty);
+    REFUSED_WITH("delays", delays, &far);
+    REFUSED_WITH("templates[0], channel 0: 0 or not finite", samples, zeros);
+    REFUSED_WITH("not finite", weights, &infinite);
+#undef REFUSED_WITH
+}
+
 // Whether a call of the function is among those that were made; NAME and NAME_sized are one.
 static bool was_tested(const char *name, size_t length)
 {
@@ -428,9 +476,9 @@ static bool was_tested(const char *name, size_t length)
 
 static void every_function(void **state)
 {
-    static const char *const headers[] = {"problem", "plan",        "filter",   "stream",
-                                          "bank",    "channelizer", "design",   "sequence",
-                                          "decode",  "pairs",       "advanced", "partita"};
+    static const char *const headers[] = {"problem",     "plan",     "filter",   "stream", "bank",
+                                          "channelizer", "design",   "sequence", "decode", "pairs",
+                                          "templates",   "advanced", "partita"};
     static char text[1 << 16];
     size_t functions = 0;
     (void)state;
@@ -457,13 +505,13 @@ static void every_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans),          cmocka_unit_test(filters),
-        cmocka_unit_test(directions),     cmocka_unit_test(streams),
-        cmocka_unit_test(banks),          cmocka_unit_test(one_shots),
-        cmocka_unit_test(spectra),        cmocka_unit_test(designs),
-        cmocka_unit_test(wisdoms),        cmocka_unit_test(sequences),
-        cmocka_unit_test(channelizers),   cmocka_unit_test(pairs_of_signals),
-        cmocka_unit_test(every_function),
+        cmocka_unit_test(plans),        cmocka_unit_test(filters),
+        cmocka_unit_test(directions),   cmocka_unit_test(streams),
+        cmocka_unit_test(banks),        cmocka_unit_test(one_shots),
+        cmocka_unit_test(spectra),      cmocka_unit_test(designs),
+        cmocka_unit_test(wisdoms),      cmocka_unit_test(sequences),
+        cmocka_unit_test(channelizers), cmocka_unit_test(pairs_of_signals),
+        cmocka_unit_test(templates),    cmocka_unit_test(every_function),
     };
     char name[] = "/tmp/partita-refusals-XXXXXX";
     captured = mkstemp(name);

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""match_templates: where thousands of templates of several channels are in a signal."""
+import os
+
+import numpy as np
+
+from partita._arrays import is_tensor
+from partita._errors import check, log
+from partita._options import get_threads
+from partita._partita import ffi, lib
+from partita._problem import optional, positive
+
+_MATCH = np.dtype([("template", np.intp), ("time", np.int64), ("value", float)])  # as struct partita_match
+_FAR = 2**40  # samples beyond any delay
+
+
+def match_templates(signal, templates, *, threshold=None, mad=None, distance=None, delays=None, weights=None,
+                    zero_mean=True, chunk=None, values=False, threads=None):
+    """
+    Find templates in a signal: peaks of the sum over channels of their normalised correlations.
+
+    The value of a template at a time is the sum over channels of `weights` times its correlation with the samples that
+    begin there, `delays` later, divided by the norms of both. A match is a value whose magnitude reaches the threshold
+    and is the largest of all times that are closer than `distance`, of equal ones the first.
+
+    Parameters
+    ----------
+    signal : array_like
+        Of shape (channels, n), or (n,). Computed in single precision, sums for norms in double.
+    templates : sequence of array_like
+        Each of shape (channels, length), or (length,); lengths may differ.
+    threshold : float, optional
+        Least magnitude of a match. This or `mad` must be given; of both the larger one holds.
+    mad : float, optional
+        The same, as a multiple of the median magnitude of the template's values in a chunk, without those that are 0:
+        of values around 0 the median absolute deviation.
+    distance : int, optional
+        By default the length of the longest template.
+    delays : array_like of int, optional
+        Of shape (templates, channels): samples by which a channel of a template is later, or earlier.
+    weights : array_like, optional
+        Likewise. 0: the channel is not read. By default 1 / channels, so that magnitudes are at most 1.
+    zero_mean : bool, optional
+        Subtract the means of templates and of the signal under them.
+    chunk : int, optional
+        The signal is split evenly into chunks of at most so many samples. By default the whole signal with `mad`, 2**18
+        samples without. Memory is about 8 bytes for each channel and sample of a chunk, 4 more for each thread.
+    values : bool, optional
+        Whether the result has a field `channels` with the correlation of each channel.
+    threads : int, optional
+        By default what `partita.set_threads` says, or all cores.
+
+    Returns
+    -------
+    ndarray
+        Structured, with a row for each match: `template`, `time` of its first sample without delay, and `value`;
+        ordered by template and time.
+
+    Notes
+    -----
+    There is no value where samples under a template do not exist, are infinite or NaN, which is how gaps are given. The
+    correlation with a silent channel, or with `zero_mean` a constant one, is 0. A signal without end is searched in
+    pieces that overlap by templates, delays and twice the distance; of a piece, matches near its ends may be wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from partita import signal
+    >>> rng = np.random.default_rng(1)
+    >>> x, events = rng.standard_normal((3, 9000)), rng.standard_normal((2, 3, 200))
+    >>> x[:, 700:900] += events[0]
+    >>> for channel, delay in enumerate([0, 30, 50]):
+    ...     x[channel, 4000 + delay:4200 + delay] -= 2 * events[1, channel]
+    >>> found = signal.match_templates(x, events, mad=10, delays=[[0, 0, 0], [0, 30, 50]])
+    >>> found["template"], found["time"], found["value"].round(1)
+    (array([0, 1]), array([ 700, 4000]), array([ 0.7, -0.9]))
+    """
+    x = np.atleast_2d(_array(signal))
+    events = [np.atleast_2d(_array(h)) for h in templates]
+    channels, count = x.shape[0], len(events)
+    if x.ndim != 2 or channels == 0:
+        raise ValueError(f"signal has shape {x.shape}: (n,) or (channels, n) is needed")
+    for i, h in enumerate(events):
+        if h.ndim != 2 or h.shape[0] != channels or h.shape[1] == 0:
+            raise ValueError(f"templates[{i}] has shape {h.shape}: ({channels}, length) is needed, as the signal has")
+    if threshold is None and mad is None:
+        raise ValueError("threshold or mad is needed")
+    delays = _table("delays", 0 if delays is None else delays, (count, channels), np.int64)
+    weights = _table("weights", 1 / channels if weights is None else weights, (count, channels), float)
+    for i, c in np.argwhere(weights != 0):
+        varies = np.ptp(events[i][c]) if zero_mean else events[i][c].any()
+        if not np.isfinite(events[i][c]).all() or not np.isfinite(weights[i, c]) or not varies:
+            raise ValueError(f"templates[{i}], channel {c}: must be finite and not {'constant' if zero_mean else '0'}; "
+                             "or set its weight to 0")
+    first = np.min(delays, axis=1, where=weights != 0, initial=_FAR)
+    # Templates of one length follow each other, so that norms are computed once.
+    order = np.argsort([h.shape[1] for h in events], kind="stable")
+    found = _search(_single(x, zero_mean), [_single(events[i], zero_mean) for i in order],
+                    np.where(weights != 0, delays - first[:, None], 0)[order].astype(np.uintp), weights[order], {
+        "zero_mean": bool(zero_mean),
+        "chunk": optional(positive, "chunk", chunk) or (x.shape[1] if mad is not None else 0),
+        "threshold": 0 if threshold is None else float(threshold),
+        "mad": 0 if mad is None else float(mad),
+        "distance": optional(positive, "distance", distance) or 0,
+        "threads": optional(positive, "threads", threads) or get_threads() or os.cpu_count() or 1,
+    })
+    result = np.zeros(len(found), _MATCH.descr + ([("channels", float, (channels,))] if values else []))
+    result["template"], result["value"] = order[found["template"]], found["value"]
+    result["time"] = found["time"] - first[result["template"]]
+    result.sort(order=["template", "time"])
+    for row in result if values else ():
+        i = row["template"]
+        for c in np.flatnonzero(weights[i]):
+            row["channels"][c] = _correlation(x[c, row["time"] + delays[i, c]:], events[i][c], zero_mean)
+    return result
+
+
+def _array(x):
+    return x.detach().numpy() if is_tensor(x) else np.asarray(x)
+
+
+def _table(name, given, shape, dtype):
+    table = np.asarray(given)
+    if dtype is np.int64 and table.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers")
+    try:
+        return np.ascontiguousarray(np.broadcast_to(table, shape), dtype)
+    except ValueError:
+        raise ValueError(f"{name} has shape {table.shape}: {shape} is needed, (templates, channels)") from None
+
+
+def _single(x, zero_mean):
+    """In single precision; what is removed before is not rounded."""
+    if zero_mean and x.dtype != np.float32:
+        finite = np.isfinite(x)
+        x = x - np.sum(x, axis=1, keepdims=True, where=finite) / np.maximum(finite.sum(axis=1, keepdims=True), 1)
+    return np.ascontiguousarray(x, np.float32)
+
+
+def _rows(x):
+    return [ffi.from_buffer("float[]", row) for row in x]
+
+
+def _search(x, events, delays, weights, settings):
+    """All matches, in any order; the delays of each template begin at 0."""
+    samples, rows = ffi.new("float *[]", _rows(events)), ffi.new("float *[]", _rows(x))
+    lengths = ffi.new("size_t[]", [h.shape[1] for h in events])
+    matches = ffi.gc(ffi.new("struct py_matches *"), lib.py_matches_free)
+    options = ffi.new("struct partita_match_options *", settings | {
+        "templates": len(events), "channels": len(x), "samples": ffi.cast("float **", samples), "lengths": lengths,
+        "delays": ffi.from_buffer("size_t[]", delays), "weights": ffi.from_buffer("double[]", weights),
+        "report": ffi.addressof(lib, "py_match"), "context": matches, "log": log(),
+    })
+    check(lib.partita_match_templates(options, ffi.cast("float **", rows), x.shape[1]), "match_templates")
+    if matches.failed:
+        raise MemoryError
+    bytes_found = ffi.buffer(matches.found, matches.n * _MATCH.itemsize) if matches.n else b""
+    return np.frombuffer(bytes_found, _MATCH).copy()
+
+
+def _correlation(x, h, zero_mean):
+    """One correlation at lag 0, in double."""
+    a, b = np.array(x[:len(h)], float), np.array(h, float)
+    if zero_mean:
+        a, b = a - a.mean(), b - b.mean()
+    norm = np.linalg.norm(a) * np.linalg.norm(b)
+    return a @ b / norm if norm else 0.0

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""match_templates against direct sums in double."""
+import numpy as np
+import pytest
+
+from partita import signal
+
+
+def direct(x, h, delays, weights, zero_mean):
+    """Values from the first time on at which the earliest window exists, and this time."""
+    read = np.flatnonzero(weights)
+    length, first, last = h.shape[1], delays[read].min(), delays[read].max()
+    times = np.arange(-first, x.shape[1] - length - last + 1)
+    values = np.zeros(len(times))
+    for c in read:
+        windows = np.lib.stride_tricks.sliding_window_view(x[c].astype(float), length)[times + delays[c]]
+        template = h[c].astype(float)
+        if zero_mean:
+            windows, template = windows - windows.mean(axis=1, keepdims=True), template - template.mean()
+        norms = np.linalg.norm(windows, axis=1) * np.linalg.norm(template)
+        constant = np.ptp(windows, axis=1) == 0 if zero_mean else norms == 0
+        values += weights[c] * np.where(constant, 0, windows @ template / np.where(constant, 1, norms))
+    return values, -first
+
+
+def peaks(values, threshold, distance):
+    """Values that reach the threshold and are the largest within the distance."""
+    size = np.where(np.isnan(values), -1, np.abs(values))
+    return [t for t in np.flatnonzero(size >= threshold)
+            if size[t] == size[max(t - distance + 1, 0):t + distance].max()]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_matches_are_direct_sums(seed):
+    rng = np.random.default_rng(seed)
+    channels, count = rng.integers(1, 4), rng.integers(1, 5)
+    x = rng.standard_normal((channels, 6000)) + 50 * (seed % 2)
+    templates = [rng.standard_normal((channels, rng.integers(20, 120))) for _ in range(count)]
+    delays = rng.integers(-40, 41, (count, channels))
+    weights = rng.uniform(0.5, 1, (count, channels)) * (rng.random((count, channels)) < 0.8)
+    weights[:, 0] = 1
+    for i, h in enumerate(templates):
+        for c in range(channels):
+            at = 1000 + 900 * i + delays[i, c]
+            x[c, at:at + h.shape[1]] += 2 * (h[c] - h[c].mean())
+    x[0, 5000] = np.nan
+    x[-1, 5400:5600] = x[-1, 5400]
+    zero_mean = bool(seed % 3) or bool(seed % 2)
+    dtype = np.float32 if seed % 4 else float
+    x, templates = x.astype(dtype), [h.astype(dtype) for h in templates]
+    found = signal.match_templates(x, templates, mad=5, distance=90, delays=delays, weights=weights,
+                                   zero_mean=zero_mean, values=True, threads=1 + seed % 2)
+    assert found.dtype.names == ("template", "time", "value", "channels")
+    for i in range(count):
+        values, first = direct(x, templates[i], delays[i], weights[i], zero_mean)
+        # Single precision: some 1e-7 of the norm of 4096 samples over that of 20.
+        gate = 1e-7 * np.sqrt(4096 / 20) * np.log2(4096) * weights[i].sum()
+        expected = peaks(values, 5 * np.median(np.abs(values[np.abs(values) > 0])), 90)
+        mine = found[found["template"] == i]
+        assert (mine["time"] - first).tolist() == expected and len(expected) > 0
+        np.testing.assert_allclose(mine["value"], values[expected], rtol=0, atol=gate)
+        np.testing.assert_allclose(mine["channels"] @ weights[i], mine["value"], rtol=0, atol=gate)
+
+
+def test_units_threads_and_chunks_change_nothing():
+    rng = np.random.default_rng(3)
+    x, templates = rng.standard_normal((2, 20000)).astype("f4"), rng.standard_normal((3, 2, 100)).astype("f4")
+    one = signal.match_templates(x, templates, threshold=0.2, threads=1)
+    assert len(one) > 50
+    for kwargs in ({"threads": 3}, {"chunk": 3000}, {"threads": 2, "chunk": 9000}):
+        np.testing.assert_array_equal(one, signal.match_templates(x, templates, threshold=0.2, **kwargs))
+    np.testing.assert_array_equal(one, signal.match_templates(x * 2.0**-30, templates * 2.0**20, threshold=0.2))
+
+
+def test_one_channel_and_offsets():
+    rng = np.random.default_rng(4)
+    x, h = rng.standard_normal(5000), rng.standard_normal(80)
+    x[3000:3080] = 2 * h
+    found = signal.match_templates(x + 1e6, [h - 1e6], threshold=0.9)
+    assert found["time"].tolist() == [3000] and abs(found["value"][0] - 1) < 1e-5
+    assert len(signal.match_templates(x, [np.arange(6000.0)], threshold=0.1)) == 0
+    assert len(signal.match_templates(x, [], threshold=0.1)) == 0
+    assert len(signal.match_templates(x[:0], [h], threshold=0.1)) == 0
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    x = np.random.default_rng(5).standard_normal((2, 4000)).astype("f4")
+    found = signal.match_templates(torch.from_numpy(x), [torch.from_numpy(x[:, 700:800])], threshold=0.99)
+    assert found["time"].tolist() == [700]
+
+
+@pytest.mark.parametrize("kwargs, text", [
+    ({}, "threshold or mad is needed"),
+    ({"threshold": -1.0}, "threshold = -1"),
+    ({"threshold": 0.5, "distance": 0}, "distance"),
+    ({"threshold": 0.5, "delays": [[0, 1, 2]]}, r"delays has shape \(1, 3\)"),
+    ({"threshold": 0.5, "weights": [[np.inf, 1]]}, "must be finite"),
+    ({"threshold": 0.5, "delays": [[0, 2**30]]}, "delays"),
+])
+def test_arguments(kwargs, text):
+    x = np.random.default_rng(6).standard_normal((2, 500))
+    with pytest.raises(ValueError, match=text):
+        signal.match_templates(x, [x[:, :50]], **kwargs)
+
+
+def test_templates_are_checked():
+    x = np.random.default_rng(7).standard_normal((2, 500))
+    silent = np.stack([x[0, :50], np.zeros(50)])
+    with pytest.raises(ValueError, match=r"templates\[1\], channel 1: must be finite and not constant"):
+        signal.match_templates(x, [x[:, :50], silent], threshold=0.5)
+    signal.match_templates(x, [x[:, :50], silent], threshold=0.5, weights=[[1, 1], [1, 0]])
+    with pytest.raises(ValueError, match=r"templates\[0\] has shape \(1, 50\): \(2, length\)"):
+        signal.match_templates(x, [x[0, :50]], threshold=0.5)
+    with pytest.raises(TypeError, match="delays must be integers"):
+        signal.match_templates(x, [x[:, :50]], threshold=0.5, delays=[[0, 0.5]])
+    with pytest.raises(ValueError, match="signal has shape"):
+        signal.match_templates(np.zeros((2, 2, 5)), [x[:, :50]], threshold=0.5)
