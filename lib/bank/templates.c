@@ -39,20 +39,17 @@ struct matcher {
 // The magnitude as an integer in the same order; 0 if it is not finite.
 static inline uint32_t key_of(float x)
 {
-    const float magnitude = isfinite(x) ? fabsf(x) : 0;
     uint32_t bits;
-    memcpy(&bits, &magnitude, sizeof bits);
-    return bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= INT32_MAX;
+    return bits < (uint32_t)0xff << 23 ? bits : 0;
 }
 
-// The lower median of the magnitudes that are above 0; infinity if there are none.
+// The lower median of the magnitudes from 2^-126 on, of normal numbers; infinity if there are none.
 static double median_of(const float *x, size_t n, uint32_t *bins)
 {
     uint32_t key = 0;
     size_t rank = 0;
-    for (size_t i = 0; i < n; i++) rank += key_of(x[i]) > 0;
-    if (rank == 0) return (double)INFINITY;
-    rank = n - rank + (rank - 1) / 2;
     for (int shift = KEY_BITS; shift >= 0; shift -= KEY_BITS) {
         uint32_t bin = 0;
         memset(bins, 0, sizeof *bins << KEY_BITS);
@@ -60,6 +57,8 @@ static double median_of(const float *x, size_t n, uint32_t *bins)
             const uint32_t upper = key_of(x[i]) >> shift;
             if (upper >> KEY_BITS == key) bins[upper & UINT16_MAX]++;
         }
+        if (shift > 0 && bins[0] == n) return (double)INFINITY;
+        if (shift > 0) rank = bins[0] + (n - bins[0] - 1) / 2;
         while (rank >= bins[bin]) rank -= bins[bin++];
         key = key << KEY_BITS | bin;
     }

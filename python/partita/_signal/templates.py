@@ -43,8 +43,8 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     zero_mean : bool, optional
         Subtract the means of templates and of the signal under them.
     chunk : int, optional
-        The signal is split evenly into chunks of at most so many samples. By default the whole signal with `mad`, 2**18
-        samples without. Memory is about 8 bytes for each channel and sample of a chunk, 4 more for each thread.
+        The signal is split evenly into chunks of at most so many samples, by default 2**18. Memory is about 4 bytes for
+        each channel and sample of a chunk, 4 more for each thread.
     values : bool, optional
         Whether the result has a field `channels` with the correlation of each channel.
     threads : int, optional
@@ -98,7 +98,7 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     found = _search(_single(x, zero_mean), [_single(events[i], zero_mean) for i in order],
                     np.where(weights != 0, delays - first[:, None], 0)[order].astype(np.uintp), weights[order], {
         "zero_mean": bool(zero_mean),
-        "chunk": optional(positive, "chunk", chunk) or (x.shape[1] if mad is not None else 0),
+        "chunk": optional(positive, "chunk", chunk) or 0,
         "threshold": 0 if threshold is None else float(threshold),
         "mad": 0 if mad is None else float(mad),
         "distance": optional(positive, "distance", distance) or 0,
