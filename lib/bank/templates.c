@@ -170,7 +170,7 @@ static void run_template(void *context, size_t template, int thread)
     for (size_t block = 0; block < matcher->blocks; block++)
         for (size_t c = 0; c < options->channels; c++)
             add_correlations(matcher, worker, template * options->channels + c, block);
-    for (size_t i = 0; i < lead && matcher->first < 0; i++) worker->values[i] = NAN; // before 0
+    for (int64_t i = 0; i < -matcher->first; i++) worker->values[i] = NAN; // before the signal
     const double median =
         options->mad > 0 ? median_of(worker->values + lead, matcher->chunk, worker->bins) : 0;
     const double threshold = fmax(options->threshold, options->mad * median);
@@ -210,7 +210,7 @@ static enum partita_status prepare(struct matcher *matcher)
                              "templates[%zu]: length and delays to %d; samples and x not NULL",
                              template, MAX_SIZE);
     }
-    if (!options->distance) options->distance = longest;
+    options->distance = size_min(options->distance ? options->distance : longest, matcher->n);
     options->threads = thread_bound(options->threads ? options->threads : 1);
     const struct fft_request request = {.n = fft_good_size(size_max(SHARE * longest, MIN_LENGTH)),
                                         .isa = cpu_detect()};

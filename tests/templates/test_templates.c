@@ -65,7 +65,9 @@ static struct world random_world(struct random *random)
         .channels = 1 + random_below(random, MAX_CHANNELS),
         .zero_mean = random_below(random, 2),
         .threshold = random_below(random, 2) ? 0.02 + 0.3 * fabs((double)uniform(random)) : 0,
-        .distance = random_below(random, 3) ? 1 + random_below(random, 100) : 0,
+        .distance = random_below(random, 3)
+                        ? 1 + random_below(random, random_below(random, 9) ? 100 : 20000)
+                        : 0,
         .chunk = random_below(random, 2) ? 1 + random_below(random, w.n) : 0,
         .threads = (int)random_below(random, 4),
         .report = take};
