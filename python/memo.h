@@ -3,9 +3,8 @@
 // that it depends on: for each tensor its shape, strides, type and whether it wants a gradient; the
 // other arguments; and the modes of PyTorch. A later call like it is then recognised without a
 // single line of Python. The fields of a tensor are read by DLPack's C exchange (dlpack.h, 1.3).
-#include <pthread.h>
 
-enum { PY_KEY_WORDS = 160, PY_MODES = 16, PY_CPU = 1, PY_STRING = 24 };
+enum { PY_KEY_WORDS = 160, PY_CPU = 1, PY_STRING = 24 };
 
 // The table of functions of a library of arrays, up to the last one that is called here.
 struct py_exchange {
@@ -32,7 +31,8 @@ struct py_key {
 };
 
 // Each kind of argument begins with a word of its own, so that no two lists of arguments have the
-// same words.
+// same words. The functions that add words return false where a call is not remembered; then an
+// exception may be set.
 enum { PY_OBJECT = 1, PY_NUMBER, PY_TEXT, PY_SEQUENCE, PY_TENSOR };
 
 static bool py_key_add(struct py_key *key, int64_t word)
@@ -58,15 +58,14 @@ static bool py_is_true(PyObject *result)
 }
 
 static bool py_key_argument(struct py_key *key, PyObject *argument);
-static bool py_key_value(struct py_key *key, PyObject *value);
 
-// Adds an attribute of a tensor, or what its method returns.
-static bool py_key_attribute(struct py_key *key, PyObject *t, const char *name, bool is_method)
+// Adds the value of a mode or an attribute: numbers, or an object that lives as long as the
+// process. The reference is given up; it may be NULL.
+static bool py_key_value(struct py_key *key, PyObject *value)
 {
-    PyObject *value =
-        is_method ? PyObject_CallMethod(t, name, NULL) : PyObject_GetAttrString(t, name);
-    const bool is_tuple = value && PyTuple_Check(value);
-    const bool added = is_tuple ? py_key_argument(key, value) : py_key_value(key, value);
+    const bool numbers = value && (PyLong_CheckExact(value) || PyTuple_Check(value));
+    const bool added =
+        numbers ? py_key_argument(key, value) : value && py_key_add(key, (intptr_t)value);
     Py_XDECREF(value);
     return added;
 }
@@ -77,20 +76,17 @@ static bool py_key_attributes(struct py_key *key, PyObject *t)
     struct py_key address; // no part of the key, but only tensors with strides have it
     address.n = 0;
     return py_is_true(PyObject_GetAttrString(t, "is_cpu")) &&
-           py_key_attribute(&address, t, "data_ptr", true) &&
-           py_key_attribute(key, t, "dtype", false) && py_key_attribute(key, t, "shape", false) &&
-           py_key_attribute(key, t, "stride", true);
+           py_key_value(&address, PyObject_CallMethod(t, "data_ptr", NULL)) &&
+           py_key_value(key, PyObject_GetAttrString(t, "dtype")) &&
+           py_key_value(key, PyObject_GetAttrString(t, "shape")) &&
+           py_key_value(key, PyObject_CallMethod(t, "stride", NULL));
 }
 
 // The same by the exchange, in a tenth of the time.
 static bool py_key_exchange(struct py_key *key, PyObject *t)
 {
     struct py_dlpack read;
-    if (py_torch.exchange->read(t, &read)) {
-        PyErr_Clear();
-        return false;
-    }
-    return read.device_type == PY_CPU && read.strides &&
+    return !py_torch.exchange->read(t, &read) && read.device_type == PY_CPU && read.strides &&
            py_key_add(key, read.code + 256 * read.bits + 65536 * read.lanes) &&
            py_key_add(key, read.ndim) && py_key_add_all(key, read.shape, (size_t)read.ndim) &&
            py_key_add_all(key, read.strides, (size_t)read.ndim);
@@ -109,11 +105,8 @@ static bool py_key_tensor(struct py_key *key, PyObject *t)
 static bool py_key_number(struct py_key *key, PyObject *number)
 {
     const int64_t value = PyLong_AsLongLong(number);
-    if (value == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return false;
-    }
-    return py_key_add(key, PY_NUMBER) && py_key_add(key, value);
+    return (value != -1 || !PyErr_Occurred()) && py_key_add(key, PY_NUMBER) &&
+           py_key_add(key, value);
 }
 
 static bool py_key_text(struct py_key *key, PyObject *text)
@@ -121,7 +114,6 @@ static bool py_key_text(struct py_key *key, PyObject *text)
     Py_ssize_t n;
     int64_t words[PY_STRING / sizeof(int64_t)] = {0};
     const char *bytes = PyUnicode_AsUTF8AndSize(text, &n);
-    if (!bytes) PyErr_Clear();
     if (!bytes || n > PY_STRING) return false;
     memcpy(words, bytes, (size_t)n);
     return py_key_add(key, PY_TEXT) && py_key_add_all(key, words, PY_STRING / sizeof(int64_t));
@@ -129,12 +121,13 @@ static bool py_key_text(struct py_key *key, PyObject *text)
 
 static bool py_key_sequence(struct py_key *key, PyObject *sequence)
 {
-    const bool is_tuple = PyTuple_Check(sequence);
-    const Py_ssize_t n = is_tuple ? PyTuple_Size(sequence) : PyList_Size(sequence);
+    const Py_ssize_t n = PySequence_Size(sequence);
     bool added = py_key_add(key, PY_SEQUENCE) && py_key_add(key, n);
-    for (Py_ssize_t i = 0; added && i < n; i++)
-        added = py_key_argument(key, is_tuple ? PyTuple_GetItem(sequence, i)
-                                              : PyList_GetItem(sequence, i));
+    for (Py_ssize_t i = 0; added && i < n; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        added = item && py_key_argument(key, item);
+        Py_XDECREF(item);
+    }
     return added;
 }
 
@@ -151,21 +144,12 @@ static bool py_key_argument(struct py_key *key, PyObject *argument)
     return PyUnicode_CheckExact(argument) && py_key_text(key, argument);
 }
 
-// The value of a mode: a number, or an object that lives as long as the process. It may be NULL.
-static bool py_key_value(struct py_key *key, PyObject *value)
-{
-    if (!value) PyErr_Clear();
-    if (value && PyLong_CheckExact(value)) return py_key_number(key, value);
-    return value && py_key_add(key, (intptr_t)value);
-}
-
 static bool py_key_mode(struct py_key *key, PyObject *mode)
 {
     const bool is_pair = PyTuple_Check(mode);
     PyObject *value = PyObject_CallNoArgs(is_pair ? PyTuple_GetItem(mode, 0) : mode);
-    const bool is_more = is_pair && value == Py_True, added = py_key_value(key, value);
-    Py_XDECREF(value);
-    return added && (!is_more || py_key_mode(key, PyTuple_GetItem(mode, 1)));
+    const bool is_more = is_pair && value == Py_True;
+    return py_key_value(key, value) && (!is_more || py_key_mode(key, PyTuple_GetItem(mode, 1)));
 }
 
 // The first `modes` modes, and all variables.
@@ -177,119 +161,58 @@ static bool py_key_modes(struct py_key *key, Py_ssize_t modes)
     key->recorded = added && key->word[0] == (intptr_t)Py_True;
     for (Py_ssize_t i = 0; added && i < PyTuple_Size(py_torch.variables); i++) {
         PyObject *variable = PyTuple_GetItem(py_torch.variables, i);
-        added = py_key_value(key, PyDict_GetItemWithError(PyTuple_GetItem(variable, 0),
-                                                          PyTuple_GetItem(variable, 1)));
+        added = py_key_value(key, Py_XNewRef(PyDict_GetItemWithError(
+                                      PyTuple_GetItem(variable, 0), PyTuple_GetItem(variable, 1))));
     }
     return added;
 }
 
-static bool py_key_of_call(struct py_key *key, Py_ssize_t modes, PyObject *const *arguments,
-                           Py_ssize_t n)
-{
-    key->n = 0;
-    bool added = py_key_modes(key, modes);
-    for (Py_ssize_t i = 0; added && i < n; i++) added = py_key_argument(key, arguments[i]);
-    return added;
-}
-
-struct py_entry {
-    uint64_t hash;
-    size_t n;
-    int64_t *word;   // [n]
-    PyObject *value; // NULL: the entry is empty
-};
-
-// A table with open addressing, at most half full. Then it begins anew.
 struct py_memo {
-    PyObject_HEAD pthread_mutex_t lock; // for builds of Python without a global lock
-    size_t n, entries;                  // used, and a power of two of all
-    Py_ssize_t modes;                   // so many of the modes matter
-    struct py_entry *entry;
+    PyObject_HEAD PyObject *calls; // a dict of what is kept for each call, by the words of its key
+    unsigned most;                 // calls; then it begins anew
+    Py_ssize_t modes;              // so many of the modes matter
 };
 
-static uint64_t py_hash(const struct py_key *key)
+// The key of a call; NULL: it is not remembered.
+static PyObject *py_key_of_call(const struct py_memo *memo, PyObject *const *arguments,
+                                Py_ssize_t n)
 {
-    uint64_t hash = 14695981039346656037u; // FNV-1a, by words
-    for (size_t i = 0; i < key->n; i++) hash = (hash ^ (uint64_t)key->word[i]) * 1099511628211u;
-    return hash ^ hash >> 32;
-}
-
-// The entry of a key, or the empty one where it belongs.
-static struct py_entry *py_memo_at(const struct py_memo *memo, const struct py_key *key)
-{
-    const uint64_t hash = py_hash(key);
-    size_t i = hash & (memo->entries - 1);
-    for (;; i = (i + 1) & (memo->entries - 1)) {
-        struct py_entry *entry = &memo->entry[i];
-        if (!entry->value || (entry->hash == hash && entry->n == key->n &&
-                              !memcmp(entry->word, key->word, key->n * sizeof *key->word)))
-            return entry;
-    }
+    struct py_key key;
+    key.n = 0;
+    bool added = py_key_modes(&key, memo->modes);
+    for (Py_ssize_t i = 0; added && i < n; i++) added = py_key_argument(&key, arguments[i]);
+    const Py_ssize_t bytes = (Py_ssize_t)(key.n * sizeof *key.word);
+    return added ? PyBytes_FromStringAndSize((const char *)key.word, bytes) : NULL;
 }
 
 // find(*arguments): what has been kept for such a call, or None.
 static PyObject *py_memo_find(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
-    struct py_memo *memo = (struct py_memo *)self;
-    struct py_key key;
-    PyObject *found = NULL;
-    if (py_key_of_call(&key, memo->modes, arguments, n)) {
-        pthread_mutex_lock(&memo->lock);
-        found = py_memo_at(memo, &key)->value;
-        Py_XINCREF(found);
-        pthread_mutex_unlock(&memo->lock);
-    }
+    const struct py_memo *memo = (struct py_memo *)self;
+    PyObject *key = py_key_of_call(memo, arguments, n);
+    PyObject *found = key ? PyObject_GetItem(memo->calls, key) : NULL;
+    Py_XDECREF(key);
+    if (!found) PyErr_Clear();
     return found ? found : Py_NewRef(Py_None);
-}
-
-static void py_entries_free(struct py_entry *entry, size_t entries)
-{
-    for (size_t i = 0; entry && i < entries; i++) {
-        Py_XDECREF(entry[i].value);
-        free(entry[i].word);
-    }
-    free(entry);
-}
-
-// clear(): forgets all calls.
-static PyObject *py_memo_clear(PyObject *self, PyObject *unused)
-{
-    struct py_memo *memo = (struct py_memo *)self;
-    struct py_entry *emptied = calloc(memo->entries, sizeof *emptied);
-    (void)unused;
-    if (!emptied) return PyErr_NoMemory();
-    pthread_mutex_lock(&memo->lock);
-    struct py_entry *former = memo->entry;
-    memo->entry = emptied;
-    memo->n = 0;
-    pthread_mutex_unlock(&memo->lock);
-    py_entries_free(former, memo->entries); // without the lock: this may call Python
-    return Py_NewRef(Py_None);
 }
 
 // keep(value, *arguments): keeps a value for such calls.
 static PyObject *py_memo_keep(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
-    struct py_memo *memo = (struct py_memo *)self;
-    struct py_key key;
-    if (n < 1 || !py_key_of_call(&key, memo->modes, arguments + 1, n - 1))
-        return Py_NewRef(Py_None);
-    if (2 * memo->n >= memo->entries) {
-        PyObject *cleared = py_memo_clear(self, NULL);
-        if (!cleared) return NULL;
-        Py_DECREF(cleared);
-    }
-    int64_t *words = malloc(key.n * sizeof *words);
-    if (!words) return PyErr_NoMemory();
-    memcpy(words, key.word, key.n * sizeof *words);
-    pthread_mutex_lock(&memo->lock);
-    struct py_entry *entry = py_memo_at(memo, &key);
-    const struct py_entry former = *entry;
-    memo->n += !former.value;
-    *entry = (struct py_entry){py_hash(&key), key.n, words, Py_NewRef(*arguments)};
-    pthread_mutex_unlock(&memo->lock);
-    Py_XDECREF(former.value);
-    if (former.value) free(former.word);
+    const struct py_memo *memo = (struct py_memo *)self;
+    PyObject *key = n ? py_key_of_call(memo, arguments + 1, n - 1) : NULL;
+    if (!key) PyErr_Clear();
+    if (key && PyDict_Size(memo->calls) >= memo->most) PyDict_Clear(memo->calls);
+    const int failed = key && PyDict_SetItem(memo->calls, key, *arguments);
+    Py_XDECREF(key);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+// clear(): forgets all calls.
+static PyObject *py_memo_clear(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyDict_Clear(((struct py_memo *)self)->calls);
     return Py_NewRef(Py_None);
 }
 
@@ -308,22 +231,18 @@ static PyObject *py_memo_new(PyTypeObject *type, PyObject *arguments, PyObject *
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct py_memo *memo = (struct py_memo *)allocate(type, 0);
     if (!memo) return NULL;
-    pthread_mutex_init(&memo->lock, NULL);
+    memo->most = calls;
     memo->modes = modes;
-    memo->entries = 2;
-    while (memo->entries < 2 * (size_t)calls) memo->entries *= 2;
-    memo->entry = calloc(memo->entries, sizeof *memo->entry);
-    if (memo->entry) return (PyObject *)memo;
+    memo->calls = PyDict_New();
+    if (memo->calls) return (PyObject *)memo;
     Py_DECREF(memo);
-    return PyErr_NoMemory();
+    return NULL;
 }
 
 static void py_memo_dealloc(PyObject *self)
 {
-    struct py_memo *memo = (struct py_memo *)self;
     PyTypeObject *type = Py_TYPE(self);
-    py_entries_free(memo->entry, memo->entries);
-    pthread_mutex_destroy(&memo->lock);
+    Py_XDECREF(((struct py_memo *)self)->calls);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
