@@ -4,8 +4,8 @@ import numbers
 
 import numpy as np
 
-from partita import _arrays, _fork, _objects, _stream, _taps
-from partita._errors import check, failure, log
+from partita import _arrays, _objects, _stream, _taps
+from partita._errors import check, failure, log, require_type
 from partita._partita import ffi, lib
 from partita._plan import Filter, explanation
 from partita._problem import natural, optional, positive
@@ -16,7 +16,7 @@ _STATES = {
 }
 
 
-class Bank:
+class Bank(_objects.Running):
     """
     Many equal streams, each with a filter of its own or shared, that open, close and swap filters while the bank runs.
 
@@ -108,20 +108,11 @@ class Bank:
         })
         self._owner = _objects.Owner("bank", _objects.create("bank", lib.partita_bank_create, options))
         self._filters = {}  # of each slot: filters that it may still use, the newest last
-        self._control, self._busy = _fork.lock(), _fork.lock()
-        _fork.watch(self)
+        super().__init__()
         self._filter = None if taps is None else self.filter(taps)
 
+    _name = "bank"
     __reduce__ = _objects.not_pickled("a bank", "make another one, and its filters from their taps")
-
-    @property
-    def _c(self):
-        return _objects.alive(self._owner, "the bank")
-
-    def _after_fork(self):
-        """In a child: closes a bank in a call of which another thread was."""
-        if self._control.locked() or self._busy.locked():
-            self._owner.abandon()
 
     def __repr__(self):
         plan = lib.partita_bank_plan(self._c)
@@ -176,10 +167,9 @@ class Bank:
         """
         filter = self._filter if filter is None else filter
         with self._control:
-            slot = ffi.new("size_t *")
-            check(lib.partita_bank_open(self._c, self._of(filter), slot), "open")
-            self._filters[slot[0]] = [filter]
-            return slot[0]
+            slot = _objects.returned("size_t", lib.partita_bank_open, self._c, self._of(filter), what="open")
+            self._filters[slot] = [filter]
+            return slot
 
     def close(self, slot):
         """Closes a slot; the next `process` frees it."""
@@ -199,8 +189,7 @@ class Bank:
             return self._forget_old(slot)
 
     def _of(self, filter):
-        if not isinstance(filter, Filter):
-            raise TypeError(f"filter is of type {type(filter).__name__}: Bank.filter(taps) makes one")
+        require_type("filter", filter, Filter, "Bank.filter(taps) makes one")
         if getattr(filter, "bank", None) is not self:
             raise ValueError("filter: of another bank or plan")
         return filter._c
@@ -240,12 +229,8 @@ class Bank:
         RuntimeError
             If another thread is in this call.
         """
-        if not self._busy.acquire(False):
-            raise RuntimeError("another thread is in process of this bank; one at a time may be")
-        try:
+        with self._alone():
             lib.partita_bank_process(self._c)
-        finally:
-            self._busy.release()
 
     @property
     def status(self):

@@ -2,8 +2,8 @@
 """Many channels of one signal, each with its own centre, filter and output rate."""
 import numpy as np
 
-from partita import _arrays, _fork, _objects, _taps
-from partita._errors import check, log
+from partita import _arrays, _objects, _taps
+from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
 from partita._problem import natural, optional, positive
 
@@ -24,7 +24,7 @@ class ChannelFilter:
         return f"<partita.ChannelFilter, {self._description}>"
 
 
-class Channelizer:
+class Channelizer(_objects.Running):
     """
     Many channels of one real or complex signal, each with its own centre, filter and output rate.
 
@@ -86,19 +86,10 @@ class Channelizer:
         })
         self._owner = _objects.Owner("channelizer", _objects.create("channelizer", lib.partita_channelizer_create, options))
         self._open = {}  # channels that are open, and their filters
-        self._control, self._busy = _fork.lock(), _fork.lock()
-        _fork.watch(self)
+        super().__init__()
 
+    _name = "channelizer"
     __reduce__ = _objects.not_pickled("a channelizer", "make another one, and its filters from their taps")
-
-    @property
-    def _c(self):
-        return _objects.alive(self._owner, "the channelizer")
-
-    def _after_fork(self):
-        """In a child: closes a channelizer in a call of which another thread was."""
-        if self._control.locked() or self._busy.locked():
-            self._owner.abandon()
 
     def __repr__(self):
         return f"<partita.Channelizer, {len(self._open)} channels of {self._type} open, blocks of {self.block}>"
@@ -174,10 +165,10 @@ class Channelizer:
             If as many channels are open as there can be.
         """
         with self._control:
-            channel = ffi.new("size_t *")
-            check(lib.partita_channelizer_open(self._c, self._of(filter), float(centre), channel), "open")
-            self._open[channel[0]] = filter
-            return channel[0]
+            filter_c, centre = self._of(filter), float(centre)
+            channel = _objects.returned("size_t", lib.partita_channelizer_open, self._c, filter_c, centre, what="open")
+            self._open[channel] = filter
+            return channel
 
     def change(self, channel, filter=None, centre=0.0, fade=0):
         """
@@ -209,8 +200,7 @@ class Channelizer:
             del self._open[channel]
 
     def _of(self, filter):
-        if not isinstance(filter, ChannelFilter):
-            raise TypeError(f"filter is of type {type(filter).__name__}: Channelizer.filter(taps) makes one")
+        require_type("filter", filter, ChannelFilter, "Channelizer.filter(taps) makes one")
         if filter._channelizer is not self:
             raise ValueError("filter: of another channelizer")
         return filter._owner.c
@@ -238,12 +228,8 @@ class Channelizer:
         x = _arrays.prepare(x, self._type)
         if len(x.shape) != 1:
             raise ValueError(f"x has shape {tuple(x.shape)}: one axis is needed")
-        if not self._busy.acquire(False):
-            raise RuntimeError("another thread is in process of this channelizer; one at a time may be")
-        try:
+        with self._alone():
             return self._run(x)
-        finally:
-            self._busy.release()
 
     def _run(self, x):
         channelizer, count, dtype = self._c, ffi.new("size_t *"), _arrays.TYPES[self._output][1]
@@ -262,10 +248,6 @@ class Channelizer:
         """
         Clears the history; the next sample has the number `position`, a multiple of `stride`, and blocks begin there.
         """
-        if not self._busy.acquire(False):
-            raise RuntimeError("another thread is in process of this channelizer")
-        try:
+        with self._alone():
             check(lib.partita_channelizer_reset(self._c, natural("position", position)),
                   f"position = {position}: a multiple of stride is needed")
-        finally:
-            self._busy.release()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Objects of the library, each released after those that use it."""
+import contextlib
+
 from partita import _fork
 from partita._errors import StateError, check
 from partita._partita import ffi, lib
@@ -68,6 +70,44 @@ class Owner:
         ffi.gc(self._owner, None)
 
 
+class Running:
+    """An object, `_owner`, of which one thread at a time processes, with `_busy`, and one changes, with `_control`.
+
+    In a child after fork() it is closed if another thread of the parent was in a call of it.
+    """
+
+    _name: str
+    _owner: Owner
+
+    def __init__(self):
+        self._control, self._busy = _fork.lock(), _fork.lock()
+        _fork.watch(self)
+
+    @property
+    def _c(self):
+        """The object's pointer; StateError if it has been released."""
+        if self._owner.c is None:
+            raise StateError(f"the {self._name} is closed")
+        return self._owner.c
+
+    def _after_fork(self):
+        if self._control.locked() or self._busy.locked():
+            self._owner.abandon()
+
+    def _other_thread(self):
+        return RuntimeError(f"another thread is in a call of this {self._name}; one at a time may be")
+
+    @contextlib.contextmanager
+    def _alone(self):
+        """Excludes other calls that process."""
+        if not self._busy.acquire(False):
+            raise self._other_thread()
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+
 def not_pickled(name, remedy):
     """A method __reduce__ for objects that are not pickled or copied: their memory is the library's."""
     def __reduce__(self):
@@ -76,15 +116,13 @@ def not_pickled(name, remedy):
     return __reduce__
 
 
-def create(name, function, *arguments, what=""):
-    """The pointer that a function of the library returns as its last argument."""
-    result = ffi.new(f"struct partita_{name} **")
+def returned(c_type, function, *arguments, what=""):
+    """What a function of the library returns by its last argument."""
+    result = ffi.new(f"{c_type} *")
     check(function(*arguments, result), what)
     return result[0]
 
 
-def alive(owner, what):
-    """The object's pointer; StateError if it has been released."""
-    if owner.c is None:
-        raise StateError(f"{what} is closed")
-    return owner.c
+def create(name, function, *arguments, what=""):
+    """The pointer to a struct partita_<name> that a function of the library returns."""
+    return returned(f"struct partita_{name} *", function, *arguments, what=what)

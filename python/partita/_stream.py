@@ -8,15 +8,14 @@ import typing
 
 import numpy as np
 
-from partita import _arrays, _device, _fork, _objects, _taps
-from partita._errors import StateError, check, failure, log
+from partita import _arrays, _device, _objects, _taps
+from partita._errors import StateError, check, failure, log, require_type
 from partita._partita import ffi, lib
 from partita._plan import Filter, Plan, device_number, filter_of
 from partita._problem import natural, positive
 
 # What each call of `process` uses, without a look-up in a module.
 _from_buffer, _process, _process_queued = ffi.from_buffer, lib.py_stream_process, lib.py_stream_process_queued
-_TWO_THREADS = "another thread is in a call of this stream; one at a time may be"
 
 
 class Stats(typing.NamedTuple):
@@ -52,7 +51,7 @@ def _fault(state, expected):
     return "it is damaged: its checksum is wrong"
 
 
-class Stream:
+class Stream(_objects.Running):
     """
     A running filter: it takes the next frames of a signal and gives the filtered ones, with the state between.
 
@@ -123,6 +122,8 @@ class Stream:
     array([2., 2., 5., 4.])
     """
 
+    _name = "stream"
+
     def __init__(self, taps=None, *, filter=None, channels=None, block=1024, latency=0, decimate=1, up=1,
                  whole_blocks=False, dtype=None, device="cpu", threads=1, sample_rate=None, frames_first=False, error_budget=None,
                  error_reach=None):
@@ -134,9 +135,7 @@ class Stream:
             plan = Plan(problem, device=device, threads=threads, sample_rate=sample_rate, error_budget=error_budget,
                         error_reach=error_reach)
             filter = _taps.make_filter(plan, taps)
-        elif not isinstance(filter, Filter):
-            raise TypeError(f"filter is of type {type(filter).__name__}: Plan.filter(taps) makes one")
-        self._open(filter, frames_first)
+        self._open(require_type("filter", filter, Filter, "Plan.filter(taps) makes one"), frames_first)
 
     def _open(self, filter, frames_first, pointer=None):
         """Starts with a filter."""
@@ -170,30 +169,21 @@ class Stream:
         })
         self._device = device_number(plan.options.get("device"))
         self._library = None  # of the arrays on the device that the stream has filtered
-        self._busy, self._swapper = _fork.lock(), _fork.lock()
-        _fork.watch(self)
+        super().__init__()
 
     def _after_fork(self):
         """In a child: closes a stream whose threads, or a call of which, went on in the parent only."""
-        if (self.plan.options["threads"] or 1) > 1 or self._busy.locked() or self._swapper.locked():
+        if (self.plan.options["threads"] or 1) > 1 or self._busy.locked() or self._control.locked():
             self._call = None
             self._owner.abandon()
-
-    @property
-    def _c(self):
-        return _objects.alive(self._owner, "the stream")
 
     @contextlib.contextmanager
     def _alone(self):
         """Excludes other calls, and waits for work that is queued on a device."""
-        if not self._busy.acquire(False):
-            raise RuntimeError(_TWO_THREADS)
-        try:
+        with super()._alone():
             if self._library is not None:
                 self._library.wait()
             yield
-        finally:
-            self._busy.release()
 
     def _shape(self, frames, axes):
         """Shape of results for inputs with this number of axes."""
@@ -288,7 +278,7 @@ class Stream:
             If another thread is in a call of this stream.
         """
         if not self._busy.acquire(False):
-            raise RuntimeError(_TWO_THREADS)
+            raise self._other_thread()
         try:
             given = x
             if type(x) is np.ndarray and x.dtype is self._dtype and x.flags.carray:
@@ -407,7 +397,7 @@ class Stream:
     def clone(self):
         """A second stream with the same filter and the same state."""
         other = object.__new__(type(self))
-        with self._alone(), self._swapper:
+        with self._alone(), self._control:
             pointer = _objects.create("stream", lib.partita_stream_clone, self._c,
                                       what="clone, not while a swap is in progress")
             other._open(self._filter, self._frames_first, pointer)
@@ -442,7 +432,7 @@ class Stream:
             Frames of the fade.
         """
         filter = taps if isinstance(taps, Filter) else _taps.make_filter(self.plan, taps)
-        with self._swapper:
+        with self._control:
             self._forget_old()
             check(lib.partita_stream_swap(self._c, filter_of(self.plan, filter), natural("fade", fade)), "swap")
             self._filter = filter
@@ -451,7 +441,7 @@ class Stream:
     @property
     def swapping(self):
         """Whether the stream still uses, or waits to use, another filter than the last one passed to `swap`."""
-        with self._swapper:
+        with self._control:
             return not self._forget_old()
 
     def wait(self, timeout=None):
