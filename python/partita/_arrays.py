@@ -107,6 +107,14 @@ def _from_numpy(x, name, what, convert=False):
     return x if x.flags.c_contiguous and x.flags.aligned else x.copy(order="C")
 
 
+def from_values(x, dtype, what):
+    """Whatever NumPy makes an array of, such as a list; errors call it `what`."""
+    try:
+        return np.asarray(x, dtype)
+    except (TypeError, ValueError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{what}: {error}") from None
+
+
 def prepare(x, name, what="x", convert=False, device=None):
     """The array itself or, if it must be, a copy: contiguous, with samples of the type `name`.
 
@@ -132,10 +140,7 @@ def prepare(x, name, what="x", convert=False, device=None):
         raise TypeError(f"{what}: NumPy has no samples of {name}")
     if x is None:
         raise TypeError(f"{what} is None: an array is needed")
-    try:
-        return np.ascontiguousarray(x, dtype)
-    except (TypeError, ValueError) as error:
-        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{what}: {error}") from None
+    return np.ascontiguousarray(from_values(x, dtype, what))
 
 
 def prepare_out(out, name, shape, like=None):

@@ -8,7 +8,7 @@ import numpy as np
 from partita import _arrays
 from partita._options import DIRECTIONS
 from partita._plan import Plan
-from partita._problem import Problem
+from partita._problem import Problem, choice
 
 _ROW = re.compile(r"^  ([a-z]+/\S+) +(?:no: (.*)|.*? ([-+.\w]+) (ns/frame|us|ms) +(\d+) (B|KiB|MiB) +error (\S+)"
                   r"(?: +latency (\d+))?( +<- chosen)?)$")
@@ -120,7 +120,6 @@ def explain(x, h=None, *, dtype=None, mode="full", block=None, latency=0, **opti
     if mode == "valid" and all(m >= n for n, m in zip(size, taps)):
         size, taps = taps, size
     pads = {"full": lambda m: m - 1, "same": lambda m: ((m - 1) // 2, m // 2), "valid": lambda m: 0}
-    if mode not in pads:
-        raise ValueError(f"mode = {mode!r}: one of 'full', 'same', 'valid'")
-    problem = Problem(kernel=taps, size=size, pad=tuple(map(pads[mode], taps)), signal=signal)
+    pad = tuple(map(choice("mode", mode, pads), taps))
+    problem = Problem(kernel=taps, size=size, pad=pad, signal=signal)
     return Explanation(Plan(problem, **options))

@@ -76,10 +76,7 @@ def _array(taps):
     """Taps as an array of NumPy."""
     if isinstance(taps, str):
         raise TypeError(f"taps is the text {taps!r}: an array is needed; numpy.load or soundfile.read reads one from a file")
-    try:
-        return np.asarray(taps)
-    except (TypeError, ValueError) as error:
-        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"taps: {error}") from None
+    return _arrays.from_values(taps, None, "taps")
 
 
 def check_finite(taps):

@@ -19,7 +19,6 @@ ignore_missing_imports = True
 # functools.cache and lru_cache have a type without parameters; mypy does not read PyTorch, whose functions have a metaclass.
 ALLOWED = """
 partita._dask.made_by._isa
-partita._ndimage.slabs._planned
 partita._signal.native.planned
 partita._signal.fallback.originals
 partita._signal.rebound.rebound

@@ -6,7 +6,6 @@ extended as the boundary asks, and the library computes the results that need no
 filtered axis as channels if enough numbers follow it in memory, else with the taps dilated by them. Each result is a sum
 of its own, as in SciPy: transforms would spread rounding errors to samples that are far away.
 """
-import functools
 import math
 import threading
 import typing
@@ -16,9 +15,7 @@ import numpy as np
 from partita._errors import failure
 from partita._options import get_threads
 from partita._partita import ffi, lib
-from partita._plan import Plan
-from partita._problem import Problem
-from partita._signal import axes
+from partita._signal import axes, native
 
 NEAREST, WRAP, REFLECT, MIRROR, CONSTANT = axes.PADDINGS  # SciPy's names
 SLAB = 2**16  # samples
@@ -63,30 +60,26 @@ def _extend(v, step, axis, extended):
     return extended
 
 
-@functools.lru_cache(64)
-def _planned(size, kernel, threads, **fields):
-    return Plan(Problem(kernel=kernel, size=size, signal="f64", op="correlate", **fields), threads=threads,
-                engine="cpu/depthwise" if "groups" in fields else "cpu/direct", directions=("forward",))
-
-
 def _plan(shape, kernel):
     """The plan of a correlation of f64, its number of channels, for the axes and taps that are not dilated."""
     filtered = [a for a, k in enumerate(kernel) if k > 1] or [len(shape) - 1]
     begin, end = filtered[0], filtered[-1] + 1
     batch, inner = math.prod(shape[:begin]), math.prod(shape[end:])
     size, taps = shape[begin:end], kernel[begin:end]
-    fields = {"batch": batch}
+    fields, engine = {"signal": "f64", "op": "correlate", "batch": batch}, "cpu/direct"
     if inner >= _FEWEST:
         whole = len(size) > 2 or inner <= 128 or (inner <= 1024 and inner % 256 != 0)
         channels = inner if whole else next((c for c in _CHANNELS if inner % c == 0), inner)
         if channels < inner:
             size, taps = (*size, inner // channels), (*taps, 1)
         fields |= {"channels_last": True, "in_channels": channels, "out_channels": channels, "groups": channels}
+        engine = "cpu/depthwise"
     else:
         channels = 1
         fields["dilation"] = (1,) * (len(size) - 1) + (inner,)
         size = (*size[:-1], size[-1] * inner)
-    return _planned(size, taps, get_threads(), **fields), channels
+    fields |= {"size": size, "kernel": taps}
+    return native.planned(tuple(fields.items()), None, engine, get_threads()), channels
 
 
 class _Scratch(threading.local):

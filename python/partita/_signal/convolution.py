@@ -65,11 +65,12 @@ def _compute(op, x, h, mode, method, listed, window, out, options):
     return y, None
 
 
-def _fallback(name, reason, in1, in2, mode, method, extended, out):
-    """SciPy's result where it can stand for the package's."""
-    if extended:
-        raise UnsupportedError(f"partita.signal.{name}: {reason}: not with {', '.join(extended)}")
-    return _axes.deliver(scipy_answers(name, reason, in1, in2, mode, method), out)
+def _delivered(name, y, reason, given, out, **extended):
+    """The result, or SciPy's where there is a reason for it and no argument of the caller's is an extension."""
+    if reason is not None and any(extended.values()):
+        names = ", ".join(argument.replace("_", " ") for argument, used in extended.items() if used)
+        raise UnsupportedError(f"partita.signal.{name}: {reason}: not with {names}")
+    return _axes.deliver(y if reason is None else scipy_answers(name, reason, *given), out)
 
 
 def convolve(in1, in2, mode="full", method="auto", *, axes=None, out=None, threads=None, device=None, engine=None):
@@ -157,10 +158,8 @@ def convolve(in1, in2, mode="full", method="auto", *, axes=None, out=None, threa
                           "fft": _BAD_MODE.lower()}[method])
     _axes.check_broadcast(x.shape, h.shape, listed)
     y, reason = _compute("convolve", x, h, mode, method, listed, window, out, native.Options(threads, device, engine))
-    if reason is not None:
-        extended = ["axes"] * (axes is not None) + ["a slice"] * (window is not None)
-        return _fallback("convolve", reason, in1, in2, mode, method, extended, out)
-    return _axes.deliver(y, out)
+    return _delivered("convolve", y, reason, (in1, in2, mode, method), out, axes=axes is not None,
+                      a_slice=window is not None)
 
 
 def correlate(in1, in2, mode="full", method="auto", *, axes=None, lags=None, normalise=False, out=None, threads=None,
@@ -251,10 +250,8 @@ def correlate(in1, in2, mode="full", method="auto", *, axes=None, lags=None, nor
         else:
             op = "correlate"
         y, reason = _compute(op, x, h, mode, method, listed, window, out, options)
-    if reason is not None:
-        extended = ["axes"] * (axes is not None) + ["lags"] * (lags is not None) + ["normalise"] * bool(normalise)
-        return _fallback("correlate", reason, in1, in2, mode, method, extended, out)
-    return _axes.deliver(y, out)
+    return _delivered("correlate", y, reason, (in1, in2, mode, method), out, axes=axes is not None,
+                      lags=lags is not None, normalise=normalise)
 
 
 def is_zero_mean(normalise):

@@ -19,7 +19,7 @@ SMALL_REAL, SMALL_COMPLEX = 2**18, 2**16
 # Arrays whose plans are worth keeping: planning longer ones takes no noticeable share of the call, while their tables
 # take memory.
 KEPT_SAMPLES = 2**20
-KEPT_PLANS = 64
+KEPT_PLANS = 96
 
 # By type of samples: value in C and the number of products that need no plan.
 ONE_SHOT = {dtype: (TYPES[name][0], SMALL_COMPLEX if dtype.kind == "c" else SMALL_REAL)

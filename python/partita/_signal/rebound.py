@@ -10,7 +10,7 @@ from partita._signal.fallback import scipy_answers
 
 # Names of scipy.ndimage and of scipy.signal, and what numpy.pad calls the same.
 _MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
-_PADDINGS = {"odd": {"mode": "reflect", "reflect_type": "odd"}, "even": {"mode": "reflect"}, "constant": {"mode": "edge"}}
+PADDINGS = {"odd": {"mode": "reflect", "reflect_type": "odd"}, "even": {"mode": "reflect"}, "constant": {"mode": "edge"}}
 
 
 def remembered(function):
@@ -110,7 +110,7 @@ def savgol_filter(x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode
 def _zero_phase(b, a, x, axis, padtype, edge):
     """filtfilt with so much padding that both passes are one filter, the autocorrelation of b; None in other cases."""
     dtype = np.result_type(b, a, x, np.float64 if np.result_type(b, a).kind in "bui" else b)
-    if (x.size == 0 or padtype not in _PADDINGS or dtype.char not in "fdFD" or b.ndim != 1 or not -x.ndim <= axis < x.ndim
+    if (x.size == 0 or padtype not in PADDINGS or dtype.char not in "fdFD" or b.ndim != 1 or not -x.ndim <= axis < x.ndim
             or not 0 < b.size - 1 <= edge < x.shape[axis] or not a[0]):
         return None
     axis %= x.ndim
@@ -119,7 +119,7 @@ def _zero_phase(b, a, x, axis, padtype, edge):
     taps = taps.astype(dtype if b.dtype.kind == "c" else dtype.type(0).real.dtype)
     if not np.isfinite(taps).all():
         return None
-    padded = np.pad(x, axes.along(axis, x.ndim, (edge, edge), (0, 0)), **_PADDINGS[padtype]).astype(dtype, copy=False)
+    padded = np.pad(x, axes.along(axis, x.ndim, (edge, edge), (0, 0)), **PADDINGS[padtype]).astype(dtype, copy=False)
     taps = taps.reshape(axes.along(axis, x.ndim, -1, 1))
     return general.convolve(padded, taps, {axis: (edge + b.size - 1, x.shape[axis], 1)})
 

@@ -7,13 +7,12 @@ import numpy as np
 
 from partita._signal import dtypes, general, tensors
 from partita._signal.fallback import scipy_answers
-from partita._signal.rebound import remembered
+from partita._signal.rebound import PADDINGS, remembered
 
 _PIECE = 2**18  # samples that are transformed at once, if there are several transforms
 _ROUGH = 64  # transforms of n points are slower than convolutions of 2 n if n has a prime factor above this
 _TYPES, _SCALINGS = "bhilqBHILQfdFD", ("spectrum", "psd")  # NumPy's codes of types of samples
-_PADDINGS = {None: {}, "zeros": {}, "constant": {"mode": "edge"}, "even": {"mode": "reflect"},
-             "odd": {"mode": "reflect", "reflect_type": "odd"}}  # of numpy.pad
+_PADDINGS = {None: {}, "zeros": {}} | PADDINGS
 _OTHERS = "other arguments"  # which SciPy refuses, warns of, or computes
 
 
