@@ -13,6 +13,9 @@ from partita._options import DIRECTIONS
 from partita._partita import ffi, lib
 from partita._problem import Problem, choice, natural
 
+# Engines that read and write samples of two bytes.
+WITH_TWO_BYTES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise")
+
 
 class Load(typing.NamedTuple):
     """What the calls of a stream cost by the cost model: seconds of a call of `frames` frames on one thread."""

@@ -71,16 +71,16 @@ def limits(window, name):
     return first, last
 
 
-def _axes(name, value, rank, convert=positive):
+def each_axis(name, value, rank, convert=positive):
     """One value for each axis, as a tuple; a single value is that of every axis."""
     if not isinstance(value, (tuple, list)):
         return (convert(name, value),) * rank
     if len(value) != rank:
-        raise ValueError(f"{name} = {value!r}: {rank} axes")
+        raise ValueError(f"{name} = {value!r}: a number, or one for each of {rank} axes")
     return tuple(convert(name, v) for v in value)
 
 
-def _pad(name, value):
+def pad(name, value):
     if isinstance(value, str):
         raise TypeError(f"{name} = {value!r}: numbers of zeros are needed; kernel // 2 on both sides of an odd kernel keep "
                         "the size")
@@ -187,8 +187,8 @@ class Problem:
         normal = {
             "signal": signal,
             "taps": signal if self.taps is None else _arrays.type_name(self.taps),
-            "size": None if self.size is None else _axes("size", self.size, rank),
-            "pad": _axes("pad", self.pad, rank, _pad),
+            "size": None if self.size is None else each_axis("size", self.size, rank),
+            "pad": each_axis("pad", self.pad, rank, pad),
             "block": optional(positive, "block", self.block),
             "latency": math.inf if self.latency == math.inf else natural("latency", self.latency),
             "out_channels": optional(positive, "out_channels", self.out_channels),
@@ -196,7 +196,7 @@ class Problem:
             "separable": bool(self.separable),
             "channels_last": bool(self.channels_last),
         }
-        normal |= {name: _axes(name, getattr(self, name), rank) for name in ("kernel", "stride", "dilation")}
+        normal |= {name: each_axis(name, getattr(self, name), rank) for name in ("kernel", "stride", "dilation")}
         normal |= {name: positive(name, getattr(self, name)) for name in ("batch", "in_channels", "groups", "up")}
         normal["boundary_value"] = float(self.boundary_value)
         choice("op", self.op, _OPS)

@@ -23,15 +23,13 @@ from jax.interpreters import ad, batching, mlir
 
 from partita import _arrays, _options
 from partita._partita import ffi, lib
-from partita._plan import Plan
-from partita._problem import Problem
+from partita._plan import WITH_TWO_BYTES, Plan
+from partita._problem import Problem, each_axis, integer, natural, pad
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_general_dilated", "conv_transpose1d", "conv_transpose2d",
            "conv_transpose3d", "serves"]
 
 _WIDER = {"float16": ("float32", "float64"), "bfloat16": ("float32", "float64"), "float32": ("float64",), "float64": ()}
-# Engines that read and write samples of two bytes.
-_WITH_TWO_BYTES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise")
 # Which of x, taps w and y is computed, from which others.
 _DIRECTIONS = {"x": "backward_data", "w": "backward_weight", "y": "forward"}
 _OPERANDS = {"x": "yw", "w": "xy", "y": "xw"}
@@ -45,9 +43,8 @@ jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(int(ffi.cast("uintptr_t",
 _Layer = collections.namedtuple("_Layer", "problem result lhs_axes rhs_axes out_axes batch_groups")
 
 
-def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None,
-                         feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None,
-                         out_sharding=None):
+@functools.wraps(lax.conv_general_dilated, (), ())  # for its signature
+def conv_general_dilated(lhs, rhs, *args, **kwargs):
     """
     jax.lax.conv_general_dilated, with its arguments, results and errors.
 
@@ -55,10 +52,8 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     lhs are in the order "NHWC" (or "NWC", "NDHWC"), it is computed as it is, otherwise in the order "NCHW". Results have the
     same bits for any number of threads.
     """
-    given = (lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count,
-             batch_group_count, precision, preferred_element_type, out_sharding)
-    layer = _layer(*given)
-    return lax.conv_general_dilated(*given) if layer is None else _convolve(lhs, rhs, layer)
+    layer = _layer(lhs, rhs, *args, **kwargs)
+    return lax.conv_general_dilated(lhs, rhs, *args, **kwargs) if layer is None else _convolve(lhs, rhs, layer)
 
 
 def serves(lhs, rhs, *args, **kwargs):
@@ -85,8 +80,8 @@ def _layer(lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=No
         if dtype != other or wanted not in (dtype, *_WIDER[dtype]) or len(lhs.shape) != len(rhs.shape):
             return None
         numbers = lax.conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
-        axes = (_frozen(v) for v in (window_strides, padding, lhs_dilation, rhs_dilation))
-        return _described(lhs.shape, rhs.shape, wanted, numbers, *axes, feature_group_count, batch_group_count)
+        sizes = (_frozen(v) for v in (window_strides, padding, lhs_dilation, rhs_dilation))
+        return _described(lhs.shape, rhs.shape, wanted, numbers, *sizes, feature_group_count, batch_group_count)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
         return None  # JAX says what is wrong
 
@@ -163,7 +158,7 @@ def _call(first, second, *, problem, result):
     """The call of the library in a program of XLA."""
     if problem.signal in ("f16", "bf16"):
         wide = dataclasses.replace(problem, signal="f32", taps="f32")
-        if Plan(wide, directions=_DIRECTIONS[result], filter_uses=1).engine not in _WITH_TWO_BYTES:
+        if Plan(wide, directions=_DIRECTIONS[result], filter_uses=1).engine not in WITH_TWO_BYTES:
             problem = wide
     layer = ffi.new("struct py_xla_layer *", {"problem": problem.to_c()[0], "threads": _options.get_threads() or 0,
                                               "direction": _options.DIRECTIONS[_DIRECTIONS[result]]})
@@ -180,9 +175,10 @@ def _transposed(wanted, g, first, second, *, problem, result):
     return _conv.bind(*(known[operand] for operand in _OPERANDS[name]), problem=problem, result=name)
 
 
-def _join(t, axis):
-    """The first axis joins another one, which `axis` is without it."""
-    t = jnp.moveaxis(t, 0, axis)
+def _join(t, axis, dim=0, n=None):
+    """An axis joins another one, which `axis` is without it; if `dim` is None, t is repeated n times for that."""
+    t = jnp.broadcast_to(t, (n, *t.shape)) if dim is None else t
+    t = jnp.moveaxis(t, dim or 0, axis)
     return t.reshape(*t.shape[:axis], -1, *t.shape[axis + 2:])
 
 
@@ -191,16 +187,14 @@ def _mapped(operands, dims, *, problem, result):
     n = next(t.shape[dim] for t, dim in zip(operands, dims) if dim is not None)
     if n == 0:
         return jnp.zeros((0, *_shape(problem, result)), operands[0].dtype), 0
-    axes, names = {"x": 0, "y": 0}, ("batch",)
+    into, names = {"x": 0, "y": 0}, ("batch",)
     if result == "w" or dims[1] is not None:
-        axes, names = {"w": 0, "x": _channels(problem), "y": _channels(problem)}, ("groups", "in_channels", "out_channels")
-    joined = list(operands)
-    for i, name in enumerate(_OPERANDS[result]):
-        if name in axes:
-            t, dim = operands[i], dims[i]
-            joined[i] = _join(jnp.broadcast_to(t, (n, *t.shape)) if dim is None else jnp.moveaxis(t, dim, 0), axes[name])
+        into = {"w": 0, "x": _channels(problem), "y": _channels(problem)}
+        names = "groups", "in_channels", "out_channels"
+    joined = [_join(t, into[name], dim, n) if name in into else t
+              for t, dim, name in zip(operands, dims, _OPERANDS[result])]
     larger = dataclasses.replace(problem, **{name: getattr(problem, name) * n for name in names})
-    made, axis = _conv.bind(*joined, problem=larger, result=result), axes[result]
+    made, axis = _conv.bind(*joined, problem=larger, result=result), into[result]
     return made.reshape(*made.shape[:axis], n, -1, *made.shape[axis + 1:]), axis
 
 
@@ -211,12 +205,6 @@ batching.primitive_batchers[_conv] = _mapped
 
 def _named(rank):
     """The functions of partita.nn.functional for a number of axes."""
-    def axes(name, value):
-        values = tuple(value) if isinstance(value, (list, tuple)) else (value,) * rank
-        if len(values) != rank:
-            raise ValueError(f"{name} = {value!r}: a number, or one for each of {rank} axes")
-        return values
-
     def run(x, w, b, pads, layer, transposed=False):
         if x.ndim not in (rank + 1, rank + 2) or w.ndim != rank + 2:
             raise ValueError(f"input has {x.ndim} axes, weight {w.ndim}: {rank + 2} are needed, or {rank + 1} of one input")
@@ -229,14 +217,14 @@ def _named(rank):
         return y if x.ndim == w.ndim else y[0]
 
     def conv(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        pads = padding.upper() if isinstance(padding, str) else [(p, p) for p in axes("padding", padding)]
-        return run(input, weight, bias, pads, (axes("stride", stride), None, axes("dilation", dilation), groups))
+        pads = padding.upper() if isinstance(padding, str) else each_axis("padding", padding, rank, pad)
+        layer = each_axis("stride", stride, rank), None, each_axis("dilation", dilation, rank), groups
+        return run(input, weight, bias, pads, layer)
 
     def conv_transpose(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-        layer = (1,) * rank, axes("stride", stride), axes("dilation", dilation), groups
-        spans = [d * (k - 1) for d, k in zip(layer[2], weight.shape[2:])]
-        pads = [(span - p, span - p + more) for span, p, more in zip(
-            spans, axes("padding", padding), axes("output_padding", output_padding))]
+        layer = (1,) * rank, each_axis("stride", stride, rank), each_axis("dilation", dilation, rank), groups
+        pads = each_axis("padding", padding, rank, integer), each_axis("output_padding", output_padding, rank, natural)
+        pads = [(d * (k - 1) - p, d * (k - 1) - p + m) for d, k, p, m in zip(layer[2], weight.shape[2:], *pads)]
         return run(input, weight, bias, pads, layer, transposed=True)
 
     for function in (conv, conv_transpose):

@@ -9,7 +9,7 @@ import numpy as np
 
 from partita._dask import graph, layout, made_by, tasks
 from partita._errors import UnsupportedError
-from partita._problem import limits, positive
+from partita._problem import each_axis, limits
 from partita._signal import axes as _axes
 from partita._signal import dtypes, general
 from partita._signal.convolution import is_zero_mean
@@ -40,10 +40,7 @@ def _operands(in1, in2, axes):
 
 def _sizes(name, value, listed):
     """One positive integer for each of the axes; a single one is that of every axis."""
-    values = value if isinstance(value, (tuple, list)) else (value,) * len(listed)
-    if len(values) != len(listed):
-        raise ValueError(f"{name} = {value!r}: one number, or one for each of {len(listed)} axes")
-    return dict(zip(listed, (positive(name, v) for v in values)))
+    return dict(zip(listed, each_axis(name, value, len(listed))))
 
 
 def _layout(x, h, windows, parts):

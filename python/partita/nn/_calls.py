@@ -19,15 +19,13 @@ from partita._errors import check
 from partita._explain import Explanation
 from partita._options import DIRECTIONS
 from partita._partita import ffi, lib
-from partita._plan import Plan, make_filter
+from partita._plan import WITH_TWO_BYTES, Plan, make_filter
 from partita._problem import Problem
 
 from . import _cache, _geometry
 
 _DIRECTIONS = {"step": ("forward", "backward_data", "backward_weight")}  # of the layers of _steps.py
 _TWO_BYTES = (torch.float16, torch.bfloat16)
-# Engines that read and write such samples.
-_WITH_TWO_BYTES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise")
 _MAX_LAYERS = 512   # a network has some 100 shapes, each with up to three directions
 _MAX_FORMS = 8      # of one tensor of taps, as heads that serve several sizes of images need them
 _MAX_COMPARED = 65536
@@ -88,6 +86,8 @@ _thread = _Thread()
 class Layer:
     """A plan of one direction, and filters that calls may borrow."""
 
+    op = "correlate"
+
     def __init__(self, direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads):
         stride, pad, dilation, groups, engine = geometry
         if not len(x_shape) == len(w_shape) == len(stride) + 2 or not len(stride) == len(dilation):
@@ -107,7 +107,7 @@ class Layer:
         self.step = None  # of forward: the layer of _steps
         if x_shape[0] == 0:
             return  # an empty batch
-        problem = Problem(op="correlate", signal=dtype, batch=x_shape[0], in_channels=x_shape[1],
+        problem = Problem(op=self.op, signal=dtype, batch=x_shape[0], in_channels=x_shape[1],
                           out_channels=w_shape[0], groups=groups, kernel=self.w_shape[2:], size=self.x_shape[2:],
                           stride=stride, dilation=dilation,
                           pad=tuple(_geometry.padding_pairs(pad, len(stride))),
@@ -359,7 +359,7 @@ def _typed_layer(direction, dtype, memory_format, *described):
         layer = find_layer(Layer, direction, torch.float32, memory_format, *described)
         engine = layer.plan and layer.plan.engine
         is_lane = engine == "cpu/depthwise" and memory_format != _CONTIGUOUS and direction != "backward_weight"
-        if engine not in _WITH_TWO_BYTES or is_lane:
+        if engine not in WITH_TWO_BYTES or is_lane:
             return layer
     return find_layer(Layer, direction, dtype, memory_format, *described)
 
