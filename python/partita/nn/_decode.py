@@ -55,10 +55,10 @@ class DecodeState:
             raise ValueError(f"taps: {taps.dim()} axes; (channels, taps)")
         self.channels, self.dtype = len(taps), dtype or taps.dtype
         options = _options(*taps.shape, sequences, max_frames, rewind, self.dtype, threads)
-        self.nbytes = _bytes(options)
+        self.nbytes = _objects.returned("size_t", lib.partita_decode_memory, options)
         taps = taps.detach().to("cpu", torch.float32).contiguous()
         self._owner = _objects.Owner("decode", _objects.create("decode", lib.partita_decode_create, options,
-                                                               _address(taps, "float *")))
+                                                               _address(taps)))
         self._lock = _fork.lock()
 
     __reduce__ = _objects.not_pickled("a state", "make another one from the taps and fill its sequences again")
@@ -66,7 +66,8 @@ class DecodeState:
     @staticmethod
     def memory(channels, n_taps, sequences=1, *, max_frames=None, rewind=0, dtype=torch.float32):
         """Bytes of a state, before it is made."""
-        return _bytes(_options(channels, n_taps, sequences, max_frames, rewind, dtype, None))
+        options = _options(channels, n_taps, sequences, max_frames, rewind, dtype, None)
+        return _objects.returned("size_t", lib.partita_decode_memory, options)
 
     def join(self):
         """Opens the free slot of lowest number for a sequence without frames, and returns the number."""
@@ -126,9 +127,3 @@ def _options(channels, n_taps, sequences, max_frames, rewind, dtype, threads):
         "n_taps": positive("n_taps", n_taps), "max_frames": optional(positive, "max_frames", max_frames) or 0,
         "rewind": natural("rewind", rewind), "signal": _TYPES[dtype],
         "threads": optional(positive, "threads", threads) or torch.get_num_threads(), "log": log()})
-
-
-def _bytes(options):
-    n_bytes = ffi.new("size_t *")
-    check(lib.partita_decode_memory(options, n_bytes))
-    return n_bytes[0]

@@ -5,16 +5,14 @@ The operators are partita::long_conv and partita::long_conv_backward, whose grad
 some groups of channels at a time, whose samples and spectra stay in a cache. So a call takes little memory beyond its
 results, and tensors of two bytes are not converted as a whole.
 """
-import dataclasses
-
 import torch
 
 from partita._errors import check
 from partita._partita import lib
 
-from . import _calls
+from . import _calls, _ops
 from ._decode import DecodeState
-from ._sequence import _operator, _require
+from ._sequence import _require
 
 _TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _MAX_TAPS = 1 << 20
@@ -105,10 +103,7 @@ class CausalLongConv(torch.nn.Module):
 
 
 class _Layer(_calls.Layer):
-    """A layer whose first tap meets the present sample."""
-
-    def make_plan(self, problem, options):
-        return super().make_plan(dataclasses.replace(problem, op="convolve"), options)
+    op = "convolve"  # the first tap meets the present sample
 
 
 def _paths(taps):
@@ -182,11 +177,9 @@ def _new_gradients(gy, x, taps, D, needed):
     return tuple(torch.empty_like(t) if n else t.new_empty(0) for t, n in zip((x, taps), needed))
 
 
-_forward_op = _operator("long_conv", "(Tensor x, Tensor taps, Tensor? D) -> Tensor", _compute)
-_backward_op = _operator("long_conv_backward", "(Tensor gy, Tensor x, Tensor taps, Tensor? D, bool[] needed) -> "
-                         "(Tensor, Tensor)", _compute_backward)
-_forward_op.register_fake(_new_output)
-_backward_op.register_fake(_new_gradients)
+_forward_op = _ops.operator("long_conv", "(Tensor x, Tensor taps, Tensor? D) -> Tensor", _compute, _new_output)
+_backward_op = _ops.operator("long_conv_backward", "(Tensor gy, Tensor x, Tensor taps, Tensor? D, bool[] needed) -> "
+                             "(Tensor, Tensor)", _compute_backward, _new_gradients)
 
 
 def _save(ctx, inputs, output):

@@ -15,7 +15,7 @@ import typing
 import torch
 import torch.nn.functional as F
 
-from partita import _fork, _options
+from partita import _options
 from partita._errors import UnsupportedError
 
 from . import _calls, _geometry, _ops
@@ -38,22 +38,17 @@ class Decision(typing.NamedTuple):
 
 
 class _Memory:
-    """Decisions by the text that describes a kind of call."""
+    """Decisions by the text that describes a kind of call; threads may share it."""
 
-    def __init__(self):
-        self.known = None
-        self.lock = _fork.lock()
+    known: dict[str, Decision] | None = None  # before the file is read
 
     def find(self, text, make):
         """The decision of a kind, which `make` returns if it is not known."""
-        with self.lock:
-            if self.known is None:
-                self.known = dict(_read())
-            found = self.known.get(text)
+        if self.known is None:
+            self.known = dict(_read())
+        found = self.known.get(text)
         if found is None:
-            made = make()  # without the lock: a model measures its layers
-            with self.lock:
-                found = self.known.setdefault(text, made)
+            found = self.known.setdefault(text, make())
             _append(text, found)
         return found
 

@@ -63,9 +63,11 @@ def is_plain_call(*tensors):
     return is_undispatched(*tensors) and not is_recorded(*tensors)
 
 
-def _operator(name, tensors):
-    return torch.library.custom_op(f"partita::{name}", mutates_args=(), device_types="cpu",
-                                   schema=f"({tensors}, {_LAYER}")
+def operator(name, schema, function, fake, mutates=()):
+    """The operator partita::name for the CPU. `fake` makes the results of `function` without their values."""
+    op = torch.library.custom_op(f"partita::{name}", function, mutates_args=mutates, device_types="cpu", schema=schema)
+    op.register_fake(fake)
+    return op
 
 
 def _computed(of_real, of_complex):
@@ -78,32 +80,20 @@ def _computed(of_real, of_complex):
     return compute
 
 
+def _empty(t, shape, other):
+    return torch.empty(shape, dtype=t.dtype, device=t.device, memory_format=_geometry.memory_format(t, other))
+
+
 compute_conv = _computed(_calls.forward, _complex.forward)
-conv = _operator("conv", "Tensor x, Tensor w, Tensor? b")(compute_conv)
-conv_input = _operator("conv_input", "Tensor gy, Tensor w, SymInt[] x_shape")(
-    _computed(_calls.backward_data, _complex.backward_data))
-conv_weight = _operator("conv_weight", "Tensor x, Tensor gy, SymInt[] w_shape")(
-    _computed(_calls.backward_weight, _complex.backward_weight))
-
-
-def _empty(t, shape, memory_format):
-    return torch.empty(shape, dtype=t.dtype, device=t.device, memory_format=memory_format)
-
-
-@conv.register_fake
-def _fake_conv(x, w, b, stride, pad, dilation, groups, engine, uses=0):
-    shape = _geometry.output_shape(x.shape, w.shape, stride, pad, dilation)
-    return _empty(x, shape, _geometry.memory_format(x, w))
-
-
-@conv_input.register_fake
-def _fake_conv_input(gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
-    return _empty(gy, x_shape, _geometry.memory_format(gy, w))
-
-
-@conv_weight.register_fake
-def _fake_conv_weight(x, gy, w_shape, stride, pad, dilation, groups, engine, uses=0):
-    return x.new_empty(w_shape)
+conv = operator("conv", f"(Tensor x, Tensor w, Tensor? b, {_LAYER}", compute_conv,
+                lambda x, w, b, stride, pad, dilation, *others: _empty(
+                    x, _geometry.output_shape(x.shape, w.shape, stride, pad, dilation), w))
+conv_input = operator("conv_input", f"(Tensor gy, Tensor w, SymInt[] x_shape, {_LAYER}",
+                      _computed(_calls.backward_data, _complex.backward_data),
+                      lambda gy, w, x_shape, *layer: _empty(gy, x_shape, w))
+conv_weight = operator("conv_weight", f"(Tensor x, Tensor gy, SymInt[] w_shape, {_LAYER}",
+                       _computed(_calls.backward_weight, _complex.backward_weight),
+                       lambda x, gy, w_shape, *layer: x.new_empty(w_shape))
 
 
 # Gradients. Where an operand is complex, the gradient is that of its conjugate, as PyTorch defines it.
@@ -155,31 +145,21 @@ def _layers_of_gradients(g, x, w, ctx, needed):
 
 
 def _conv_backward(ctx, g):
-    return *_conv_gradients(ctx, g), *_no_gradients(ctx)
+    return *_conv_gradients(ctx, g), *(None,) * len(ctx.layer)
 
 
 def _conv_input_backward(ctx, g):
-    gy, w = ctx.saved_tensors
-    ggy = gw = None
-    if ctx.needs_input_grad[0]:
-        ggy = conv(g, _conj(w), None, *ctx.layer)
-    if ctx.needs_input_grad[1]:
-        gw = conv_weight(g, _conj(gy), ctx.shapes[1], *ctx.layer)
-    return ggy, gw, None, *_no_gradients(ctx)
+    (gy, w), needed = ctx.saved_tensors, ctx.needs_input_grad
+    ggy = conv(g, _conj(w), None, *ctx.layer) if needed[0] else None
+    gw = conv_weight(g, _conj(gy), ctx.shapes[1], *ctx.layer) if needed[1] else None
+    return ggy, gw, None, *(None,) * len(ctx.layer)
 
 
 def _conv_weight_backward(ctx, g):
-    x, gy = ctx.saved_tensors
-    gx = ggy = None
-    if ctx.needs_input_grad[0]:
-        gx = conv_input(_conj(gy), g, ctx.shapes[0], *ctx.layer[:-1], 1)
-    if ctx.needs_input_grad[1]:
-        ggy = conv(_conj(x), g, None, *ctx.layer[:-1], 1)
-    return gx, ggy, None, *_no_gradients(ctx)
-
-
-def _no_gradients(ctx):
-    return (None,) * len(ctx.layer)
+    (x, gy), needed = ctx.saved_tensors, ctx.needs_input_grad
+    gx = conv_input(_conj(gy), g, ctx.shapes[0], *ctx.layer[:-1], 1) if needed[0] else None
+    ggy = conv(_conj(x), g, None, *ctx.layer[:-1], 1) if needed[1] else None
+    return gx, ggy, None, *(None,) * len(ctx.layer)
 
 
 class RecordedConv(torch.autograd.Function):
@@ -219,30 +199,27 @@ def _split(t, size, axis):
     return t.unflatten(axis, (size, t.shape[axis] // size)).movedim(axis, 0)
 
 
-@conv.register_vmap
-def _vmap_conv(info, in_dims, x, w, b, stride, pad, dilation, groups, engine, uses=0):
-    size, (x_dim, w_dim, b_dim, *_) = info.batch_size, in_dims
-    axis = 0 if w_dim is None else 1
-    inside = b if b_dim is None and axis == 0 else None  # of groups the bias is added afterwards
+def _mapped(op, info, in_dims, t, w, third, stride, pad, dilation, groups, *rest):
+    size, axis = info.batch_size, 0 if in_dims[1] is None else 1
     if axis == 1:
-        w, groups = _joined(w, w_dim, size, 0), groups * size
-    y = _split(conv(_joined(x, x_dim, size, axis), w, inside, stride, pad, dilation, groups, engine, uses), size, axis)
+        w, groups = _joined(w, in_dims[1], size, 0), groups * size
+    if op is conv_input:
+        third = [n * size if a == axis else n for a, n in enumerate(third)]
+    return _split(op(_joined(t, in_dims[0], size, axis), w, third, stride, pad, dilation, groups, *rest), size, axis)
+
+
+@conv.register_vmap
+def _vmap_conv(info, in_dims, x, w, b, stride, *layer):
+    inside = b if in_dims[1] is in_dims[2] is None else None  # of groups the bias is added afterwards
+    y = _mapped(conv, info, in_dims, x, w, inside, stride, *layer)
     if b is not None and inside is None:
-        b = _first(b, b_dim, size)
-        y = y + b.reshape(size, 1, -1, *(1,) * len(stride))
+        y = y + _first(b, in_dims[2], info.batch_size).reshape(info.batch_size, 1, -1, *(1,) * len(stride))
     return y, 0
 
 
 @conv_input.register_vmap
-def _vmap_conv_input(info, in_dims, gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
-    size, (gy_dim, w_dim, *_) = info.batch_size, in_dims
-    axis = 0 if w_dim is None else 1
-    if axis == 1:
-        w, groups = _joined(w, w_dim, size, 0), groups * size
-    x_shape = list(x_shape)
-    x_shape[axis] *= size
-    gx = conv_input(_joined(gy, gy_dim, size, axis), w, x_shape, stride, pad, dilation, groups, engine, uses)
-    return _split(gx, size, axis), 0
+def _vmap_conv_input(*call):
+    return _mapped(conv_input, *call), 0
 
 
 @conv_weight.register_vmap

@@ -4,6 +4,8 @@
 The operators are partita::causal_conv1d with its gradients, and partita::causal_conv1d_states, which changes states in
 place. Optional results that are not wanted are tensors without elements.
 """
+import operator
+
 import torch
 import torch.nn.functional as F
 
@@ -73,10 +75,10 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
     -----
     Arguments as in causal-conv1d (Gu and Dao 2023) and in vLLM. Without gradients no memory is taken but for results.
     """
-    silu = _silu(activation)
     by_layers = (seq_idx is query_start_loc is None
                  and (x.dtype == torch.float64 or torch._C._are_functorch_transforms_active()))
-    weight, bias = _taps(x, weight, bias, 1 if query_start_loc is None else 0, by_layers)
+    channels = 1 if query_start_loc is None else 0
+    weight, bias, silu = _parameters(x, (channels + 2,), channels, weight, bias, activation, by_layers)
     if query_start_loc is not None:
         if initial_states is not None or return_final_states or seq_idx is not None or final_states_out is not None:
             raise ValueError("query_start_loc: states are conv_states, and there is no seq_idx")
@@ -147,40 +149,28 @@ def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cach
     known = None if torch.compiler.is_dynamo_compiling() else _updates.find(*given, activation, pad_slot_id)
     if known is not None:
         return _continue(known, *given)
-    silu = _silu(activation)
-    samples = x.unsqueeze(-1) if x.dim() == 2 else x
-    weight, bias = _taps(samples, weight, bias, 1)
-    indices = _slots(conv_state_indices, samples.shape[0], pad_slot_id)
-    _require_states(samples, conv_state, weight, samples.shape[0] if indices is None else 0, 1)
-    seqlens = _integers("cache_seqlens", cache_seqlens, (samples.shape[0],))
-    arguments = samples, conv_state, weight, bias, indices, seqlens, None, None, silu
-    as_given = all(a is b for a, b in zip(arguments[1:6], given[1:])) and weight.is_contiguous()
-    if as_given and (bias is None or bias.is_contiguous()) and x.numel() and _ops.is_plain_call(*given):
-        _updates.keep(_states_call(torch.empty_like(x).view(samples.shape), *arguments)[0], *given, activation,
-                      pad_slot_id)
-    y = _states(*arguments)
-    return y.squeeze(-1) if x.dim() == 2 else y
+    weight, bias, silu = _parameters(x, (2, 3), 1, weight, bias, activation)
+    indices = _slots(x, 1, weight, conv_state, conv_state_indices, x.shape[0], pad_slot_id)
+    seqlens = _integers("cache_seqlens", cache_seqlens, x.shape[:1])
+    arguments = x, conv_state, weight, bias, indices, seqlens, None, None, silu
+    as_given = _ops.is_plain_call(*given) and all(map(operator.is_, given, arguments))
+    if as_given and x.numel() and all(t is None or t.is_contiguous() for t in (weight, bias)):
+        y, call = _run_states(*arguments)
+        _updates.keep(call, *given, activation, pad_slot_id)
+        return y
+    return _states(*arguments)
 
 
 def _packed(x, weight, bias, silu, starts, states, indices, has_initial, pad_slot_id):
     n = starts.shape[0] - 1 if starts.dim() == 1 else -1
     starts = _integers("query_start_loc", starts, (max(n, 1) + 1,))
-    indices = _slots(indices, n, pad_slot_id)
-    if states is None:
-        states = x.new_empty(0)
-    else:
-        _require_states(x, states, weight, n if indices is None else 0, 0)
+    indices = _slots(x, 0, weight, states, indices, n, pad_slot_id)
     _require("has_initial_state", has_initial, (n,), (torch.bool,))
+    states = x.new_empty(0) if states is None else states
     return _states(x.unsqueeze(0), states, weight, bias, indices, None, starts, has_initial, silu).squeeze(0)
 
 
-# Arguments.
-
-def _silu(activation):
-    if activation not in _ACTIVATIONS:
-        raise ValueError(f"activation: {activation!r}; None, 'silu' or 'swish'")
-    return _ACTIVATIONS[activation]
-
+# Arguments. `channels` is the axis of channels of x.
 
 def _require(name, t, shape, dtypes):
     if t is None:
@@ -191,11 +181,13 @@ def _require(name, t, shape, dtypes):
         raise ValueError(f"{name}: {t.dtype}; {' or '.join(map(str, dtypes))}")
 
 
-def _taps(x, weight, bias, channels, by_layers=False):
-    """Taps and bias of one type; `channels` is the axis of channels of x."""
+def _parameters(x, axes, channels, weight, bias, activation, by_layers=False):
+    """Taps and bias of one type, and whether SiLU follows."""
     types = (*_TYPES, torch.float64) if by_layers else tuple(_TYPES)
-    if x.dim() != channels + 2:
-        raise ValueError(f"x: {x.dim()} axes; {channels + 2}")
+    if activation not in _ACTIVATIONS:
+        raise ValueError(f"activation: {activation!r}; None, 'silu' or 'swish'")
+    if x.dim() not in axes:
+        raise ValueError(f"x: {x.dim()} axes; {' or '.join(map(str, axes))}")
     if x.dtype not in types:
         raise ValueError(f"x: {x.dtype}; {', '.join(map(str, types))}")
     if weight.dim() != 2 or not 1 <= weight.shape[1] <= 256:
@@ -204,183 +196,133 @@ def _taps(x, weight, bias, channels, by_layers=False):
     _require("bias", bias, (x.shape[channels],), types)
     if bias is not None and bias.dtype != weight.dtype:
         weight, bias = weight.float(), bias.float()
-    return weight, bias
-
-
-def _require_states(x, states, weight, least, channels):
-    if states.dim() != 3 or states.shape[1] != x.shape[channels] or states.shape[2] < weight.shape[1] - 1:
-        raise ValueError(f"states: shape {list(states.shape)}; (slots, {x.shape[channels]}, at least "
-                         f"{weight.shape[1] - 1})")
-    if states.shape[0] < least:
-        raise ValueError(f"states: {states.shape[0]} slots for {least} sequences; give indices")
-    if states.dtype != x.dtype:
-        raise ValueError(f"states: {states.dtype}; x has {x.dtype}")
+    return weight, bias, _ACTIVATIONS[activation]
 
 
 def _integers(name, t, shape):
-    if t is None:
-        return None
     _require(name, t, shape, (torch.int32, torch.int64))
-    return t.to(torch.int32).contiguous()
+    return None if t is None else t.to(torch.int32).contiguous()
 
 
-def _slots(indices, n, pad_slot_id):
-    """Slots with -1 for padding."""
+def _slots(x, channels, weight, states, indices, n, pad_slot_id):
+    """Slots of n sequences, with -1 for padding."""
     indices = _integers("cache_indices", indices, (n,))
-    if indices is None or pad_slot_id == -1:
-        return indices
-    return torch.where(indices == pad_slot_id, -1, indices)
+    if states is not None:
+        rows, past = x.shape[channels], weight.shape[1] - 1
+        if states.dim() != 3 or states.shape[1] != rows or states.shape[2] < past:
+            raise ValueError(f"states: shape {list(states.shape)}; (slots, {rows}, at least {past})")
+        if indices is None and states.shape[0] < n:
+            raise ValueError(f"states: {states.shape[0]} slots for {n} sequences; give indices")
+        _require("states", states, states.shape, (x.dtype,))
+    return indices if indices is None or pad_slot_id == -1 else torch.where(indices == pad_slot_id, -1, indices)
 
 
 def _numbers(starts, frames):
     """seq_idx of packed sequences."""
-    numbers = torch.arange(frames)
     if starts[0] != 0 or starts[-1] > frames or (starts.diff() < 0).any():
         raise ValueError(f"query_start_loc: {starts.tolist()}; numbers from 0 on that do not fall, up to {frames}")
-    found = torch.searchsorted(starts, numbers.to(starts.dtype), right=True) - 1
-    return torch.where(numbers < starts[-1], found, -1).unsqueeze(0)
+    numbers = torch.repeat_interleave(starts.diff())
+    return F.pad(numbers, (0, frames - len(numbers)), value=-1).unsqueeze(0)
 
 
-# Calls of the library.
+# Calls of the library. Functions that allocate results also make the operators' results without values.
 
-def _array(t):
-    return ffi.cast("void *", t.data_ptr()), *t.stride()
-
-
-def _address(t, c_type="void *"):
-    return ffi.NULL if t is None else ffi.cast(c_type, t.data_ptr())
+_STRIDED = frozenset(("x", "y", "initial", "final", "gy", "gx", "gfinal", "ginitial"))
 
 
-def _call(x, weight, bias, silu, **fields):
-    """The struct of a call, and the tensors that must live as long."""
-    weight = weight.detach().contiguous()
-    bias = None if bias is None else bias.detach().contiguous()
-    batch, channels, frames = x.shape
-    call = ffi.new("struct partita_causal *", {
-        "batch": batch, "channels": channels, "frames": frames, "taps": weight.shape[1], "type": _TYPES[x.dtype],
-        "taps_type": _TYPES[weight.dtype], "silu": silu, "threads": torch.get_num_threads(), "log": log(),
-        "w": _address(weight), "bias": _address(bias), "x": _array(x), **fields})
-    return call, weight, bias
+def _address(t):
+    return ffi.cast("void *", t.data_ptr())
 
 
-def _new_states(x, weight):
-    """States in the order of x."""
-    batch, channels, past = x.shape[0], x.shape[1], weight.shape[1] - 1
-    if x.stride(1) == 1:
-        return x.new_empty(batch, past, channels).transpose(1, 2)
-    return x.new_empty(batch, channels, past)
+def _run(function, x, weight, bias, silu, sizes, **tensors):
+    """A call of the library, and its struct. None and tensors without elements are left out."""
+    weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach().contiguous()
+    batch, channels, frames = x.shape if x.dim() == 3 else (*x.shape, 1)  # one frame has no axis
+    fields = {"batch": batch, "channels": channels, "frames": frames, "taps": weight.shape[1], "silu": silu,
+              "type": _TYPES[x.dtype], "taps_type": _TYPES[weight.dtype], "threads": torch.get_num_threads(),
+              "log": log(), **sizes}
+    tensors |= {"x": x, "w": weight, "bias": bias}
+    for name, t in tensors.items():
+        if t is not None and t.numel():
+            fields[name] = (_address(t), *t.stride(), 1)[:4] if name in _STRIDED else _address(t)
+    call = ffi.new("struct partita_causal *", fields)
+    check(function(call))
+    return call
 
 
-def _results(x, weight, final):
-    return torch.empty_like(x), _new_states(x, weight) if final else x.new_empty(0)
+def _results(x, weight, bias, initial, seq_idx, silu, final):
+    """The output and final states, in the order of x."""
+    if not final:
+        return torch.empty_like(x), x.new_empty(0)
+    shape, layout = (*x.shape[:2], weight.shape[1] - 1), (0, 2, 1) if x.stride(1) == 1 else (0, 1, 2)
+    return torch.empty_like(x), torch.empty_permuted(shape, layout, dtype=x.dtype, device=x.device)
 
 
 def _compute(x, weight, bias, initial, seq_idx, silu, final):
-    y, states = _results(x, weight, final)
-    if not x.numel():
-        return y, states.zero_() if initial is None or not final else states.copy_(initial)
-    fields = {"y": _array(y)}
-    if initial is not None:
-        fields["initial"] = _array(initial)
-    if final:
-        fields["final"] = _array(states)
-    kept = _call(x, weight, bias, silu, seq_idx=_address(seq_idx, "int32_t *"), **fields)
-    check(lib.partita_causal_forward(kept[0]))
+    y, states = _results(x, weight, bias, initial, seq_idx, silu, final)
+    if x.numel():
+        _run(lib.partita_causal_forward, x, weight, bias, silu, {}, y=y, initial=initial, final=states, seq_idx=seq_idx)
+    elif final:
+        states[...] = 0 if initial is None else initial
     return y, states
 
 
-def _gradient_results(gy, x, weight, initial, needed):
-    gx, gw, ginitial = (torch.empty_like(t) if n else x.new_empty(0)
-                        for t, n in zip((x, weight, initial), (needed[0], needed[1], needed[3])))
-    return gx, gw, weight.new_empty(weight.shape[0] if needed[2] else 0), ginitial
+def _gradients(gy, gfinal, x, weight, bias, initial, seq_idx, silu, needed):
+    """Those of x, weight, bias and initial; tensors without elements for those that are not needed."""
+    gx, ginitial = (torch.empty_like(t) if n else x.new_empty(0) for t, n in ((x, needed[0]), (initial, needed[3])))
+    gw, gbias = (weight.new_empty(shape if n else 0) for shape, n in zip((weight.shape, weight.shape[0]), needed[1:]))
+    return gx, gw, gbias, ginitial
 
 
-def _compute_backward(gy, gfinal, x, weight, bias, initial, seq_idx, silu, needed):
-    weight = weight.contiguous()
-    gx, gw, gbias, ginitial = results = _gradient_results(gy, x, weight, initial, needed)
+def _compute_gradients(gy, gfinal, x, weight, bias, initial, seq_idx, silu, needed):
+    gx, gw, gbias, ginitial = results = _gradients(gy, gfinal, x, weight, bias, initial, seq_idx, silu, needed)
     if not x.numel():
         return tuple(t.zero_() for t in results)
-    fields = {"gy": _array(gy)}
-    for name, t in (("gx", gx), ("ginitial", ginitial), ("gfinal", gfinal), ("initial", initial)):
-        if t is not None and t.numel():
-            fields[name] = _array(t)
-    for name, t in (("gw", gw), ("gbias", gbias)):
-        if t.numel():
-            fields[name] = _address(t)
-    kept = _call(x, weight, bias, silu, seq_idx=_address(seq_idx, "int32_t *"), **fields)
-    check(lib.partita_causal_backward(kept[0]))
+    _run(lib.partita_causal_backward, x, weight, bias, silu, {}, gy=gy, gfinal=gfinal, initial=initial,
+         seq_idx=seq_idx, gx=gx, gw=gw, gbias=gbias, ginitial=ginitial)
     return results
 
 
-def _states_call(y, x, states, weight, bias, indices, seqlens, starts, has_initial, silu):
-    fields = {"query_start_loc": _address(starts, "int32_t *"), "cache_indices": _address(indices, "int32_t *"),
-              "cache_seqlens": _address(seqlens, "int32_t *"), "has_initial_state": _address(has_initial, "bool *")}
-    if states.numel():
-        fields["initial"] = fields["final"] = _array(states)
-        fields["slots"], _, fields["state_len"] = states.shape
-    return _call(x, weight, bias, silu, y=_array(y), **fields)
-
-
-def _compute_states(x, states, weight, bias, indices, seqlens, starts, *others):
-    y = torch.empty_like(x)
-    if not x.numel():
-        return y
-    kept = _states_call(y, x, states, weight, bias, indices, seqlens, starts, *others)
+def _run_states(x, states, weight, bias, indices, seqlens, starts, has_initial, silu):
+    """The output, and the struct of the call."""
+    y, call = torch.empty_like(x), None
+    sizes = {"slots": states.shape[0], "state_len": states.shape[2]} if states.numel() else {}
     if starts is not None:
-        kept[0].batch = starts.shape[0] - 1
+        sizes["batch"] = starts.shape[0] - 1
         y[..., int(starts[-1]):] = 0
-    check(lib.partita_causal_forward(kept[0]))
-    return y
+    if x.numel():
+        call = _run(lib.partita_causal_forward, x, weight, bias, silu, sizes, y=y, initial=states, final=states,
+                    cache_indices=indices, cache_seqlens=seqlens, query_start_loc=starts, has_initial_state=has_initial)
+    return y, call
 
 
 def _continue(known, x, states, weight, bias, indices, seqlens):
     """Frames that continue states, in a call like one that is known."""
     y = torch.empty_like(x)
-    status = lib.py_causal_continue(known, y.data_ptr(), x.data_ptr(), states.data_ptr(), weight.data_ptr(),
-                                    *(0 if t is None else t.data_ptr() for t in (bias, indices, seqlens)))
-    check(status)
+    check(lib.py_causal_continue(known, y.data_ptr(), x.data_ptr(), states.data_ptr(), weight.data_ptr(),
+                                 *(0 if t is None else t.data_ptr() for t in (bias, indices, seqlens))))
     return y
 
 
 # Operators.
 
-def _operator(name, schema, function, mutates=()):
-    return torch.library.custom_op(f"partita::{name}", function, mutates_args=mutates, device_types="cpu",
-                                   schema=schema)
+_ARGUMENTS = "Tensor x, Tensor weight, Tensor? bias, Tensor? initial, Tensor? seq_idx, bool silu"
+causal_op = _ops.operator("causal_conv1d", f"({_ARGUMENTS}, bool final) -> (Tensor, Tensor)", _compute, _results)
+_gradients_op = _ops.operator("causal_conv1d_backward", f"(Tensor gy, Tensor? gfinal, {_ARGUMENTS}, bool[] needed) -> "
+                              "(Tensor, Tensor, Tensor, Tensor)", _compute_gradients, _gradients)
+_states_op = _ops.operator("causal_conv1d_states", "(Tensor x, Tensor(a!) states, Tensor weight, Tensor? bias, Tensor? "
+                           "indices, Tensor? seqlens, Tensor? starts, Tensor? has_initial, bool silu) -> Tensor",
+                           lambda *arguments: _run_states(*arguments)[0], lambda x, *others: torch.empty_like(x),
+                           ("states",))
 
 
-_LAYER = "Tensor x, Tensor weight, Tensor? bias, Tensor? initial, Tensor? seq_idx, bool silu"
-causal_op = _operator("causal_conv1d", f"({_LAYER}, bool final) -> (Tensor, Tensor)", _compute)
-_backward_op = _operator("causal_conv1d_backward", f"(Tensor gy, Tensor? gfinal, {_LAYER}, bool[] needed) -> "
-                         "(Tensor, Tensor, Tensor, Tensor)", _compute_backward)
-_states_op = _operator("causal_conv1d_states", "(Tensor x, Tensor(a!) states, Tensor weight, Tensor? bias, "
-                       "Tensor? indices, Tensor? seqlens, Tensor? starts, Tensor? has_initial, bool silu) -> Tensor",
-                       _compute_states, ("states",))
-
-
-def _states(x, states, weight, bias, *others):
-    plain = _ops.is_plain_call(x, states, weight, bias)
-    return (_compute_states if plain else _states_op)(x, states, weight, bias, *others)
-
-
-@causal_op.register_fake
-def _fake(x, weight, bias, initial, seq_idx, silu, final):
-    return _results(x, weight, final)
-
-
-@_backward_op.register_fake
-def _fake_backward(gy, gfinal, x, weight, bias, initial, seq_idx, silu, needed):
-    return _gradient_results(gy, x, weight, initial, needed)
-
-
-@_states_op.register_fake
-def _fake_states(x, states, weight, bias, indices, seqlens, starts, has_initial, silu):
-    return torch.empty_like(x)
+def _states(*arguments):
+    return _run_states(*arguments)[0] if _ops.is_plain_call(*arguments[:4]) else _states_op(*arguments)
 
 
 def _save(ctx, inputs, output):
-    x, weight, bias, initial, seq_idx, ctx.silu, ctx.final = inputs
-    ctx.save_for_backward(x, weight, bias, initial, seq_idx)
+    *tensors, ctx.silu, ctx.final = inputs
+    ctx.save_for_backward(*tensors)
 
 
 def _by_layers(x, weight, bias, silu, initial):
@@ -391,23 +333,19 @@ def _by_layers(x, weight, bias, silu, initial):
     return F.silu(y) if silu else y, whole[..., x.shape[-1]:]
 
 
-def _gradients_of_layers(ctx, needed, *g):
-    """Gradients that can be differentiated again."""
+def _backward(ctx, gy, gfinal):
+    """By the library, or by layers where the gradients will be differentiated again."""
     *tensors, seq_idx = ctx.saved_tensors
+    needed, g = ctx.needs_input_grad[:4], (gy, gfinal)[:1 + ctx.final]
+    if not torch.is_grad_enabled():
+        found = _gradients_op(gy, gfinal if ctx.final else None, *tensors, seq_idx, ctx.silu, list(needed))
+        return *(t if n else None for t, n in zip(found, needed)), None, None, None
     if seq_idx is not None:
         raise NotImplementedError("seq_idx: gradients of such calls cannot be differentiated again")
-    results = _by_layers(*tensors[:3], ctx.silu, tensors[3])
+    results = _by_layers(*tensors[:3], ctx.silu, tensors[3])[:len(g)]
     wanted = [t for t, n in zip(tensors, needed) if n]
-    found = iter(torch.autograd.grad(results[:len(g)], wanted, g, create_graph=True, allow_unused=True))
+    found = iter(torch.autograd.grad(results, wanted, g, create_graph=True, allow_unused=True))
     return *(next(found) if n else None for n in needed), None, None, None
 
 
-def _gradients(ctx, gy, gfinal):
-    needed = [bool(n) for n in ctx.needs_input_grad[:4]]
-    if torch.is_grad_enabled():
-        return _gradients_of_layers(ctx, needed, gy, *([gfinal] if ctx.final else []))
-    found = _backward_op(gy, gfinal if ctx.final else None, *ctx.saved_tensors, ctx.silu, needed)
-    return *(g if n else None for g, n in zip(found, needed)), None, None, None
-
-
-causal_op.register_autograd(_gradients, setup_context=_save)
+causal_op.register_autograd(_backward, setup_context=_save)

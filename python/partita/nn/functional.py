@@ -26,27 +26,21 @@ _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 
 
-def _named(name, function):
-    """A function in the place of that of torch.nn.functional."""
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"torch.nn.functional.{name}, computed by Partita."
-    return function
-
-
-def _conv_of(rank):
+def _functions(rank):
+    """Functions in the place of those of torch.nn.functional."""
     def conv(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         return _conv(rank, input, weight, bias, stride, padding, dilation, groups)
-    return _named(f"conv{rank}d", conv)
 
-
-def _conv_transpose_of(rank):
-    def conv(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    def conv_transpose(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
         return _conv_transpose(rank, input, weight, bias, stride, padding, output_padding, groups, dilation)
-    return _named(f"conv_transpose{rank}d", conv)
+
+    for function in (conv, conv_transpose):
+        function.__name__ = function.__qualname__ = f"{function.__name__}{rank}d"
+        function.__doc__ = f"torch.nn.functional.{function.__name__}, computed by Partita."
+    return conv, conv_transpose
 
 
-conv1d, conv2d, conv3d = map(_conv_of, (1, 2, 3))
-conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose_of, (1, 2, 3))
+(conv1d, conv_transpose1d), (conv2d, conv_transpose2d), (conv3d, conv_transpose3d) = map(_functions, (1, 2, 3))
 
 
 def fft_conv(signal, kernel, bias=None, padding=0, padding_mode="constant", stride=1, dilation=1, groups=1):
