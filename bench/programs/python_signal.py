@@ -238,8 +238,8 @@ def array_cases(quick):
     yield f"python-lags-1000-of-2p{power}", lambda: lags_case(2**power, threads)
     yield (f"python-pairs-1000-of-{64 if quick else 256}-x-2p{16 if quick else 22}",
            lambda: pairs_case(64 if quick else 256, 2**16 if quick else 2**22, threads))
-    yield (f"python-templates-600-x-{20 if quick else 1000}-3-channels",
-           lambda: templates_case(20 if quick else 1000, 600, 100_000 if quick else 8_640_000, threads))
+    yield (f"python-templates-600-x-{20 if quick else 100}-of-3-x-{100_000 if quick else 8_640_000}",
+           lambda: templates_case(20 if quick else 100, 600, 100_000 if quick else 8_640_000, threads))
     yield "python-lfilter-16-channels-t64", lambda: lfilter_case(16, 2**14 if quick else 2**17, 64)
     yield "python-image-512-x-15", lambda: image_case(512, 15, threads)
     if not quick:
