@@ -122,13 +122,6 @@ static enum partita_status plan_gradient(const struct partita_plan *plan,
     return status == PARTITA_ERR_UNSUPPORTED && !options->directions ? PARTITA_OK : status;
 }
 
-// Training is what layers are for; a lone signal is convolved.
-static unsigned directions_of(const struct shape *shape, unsigned asked, unsigned possible)
-{
-    if (shape->stream || (!asked && shape_lone(shape))) return PARTITA_FORWARD;
-    return asked ? asked : possible;
-}
-
 static enum partita_status plan_directions(struct partita_plan *plan,
                                            const struct partita_options *options)
 {
@@ -136,7 +129,9 @@ static enum partita_status plan_directions(struct partita_plan *plan,
     const unsigned possible = shape->stream || shape->complex_signal || shape->up.branches
                                   ? PARTITA_FORWARD
                                   : ALL_DIRECTIONS;
-    const unsigned wanted = directions_of(shape, options->directions, possible);
+    // Training is what layers are for; a lone signal is convolved.
+    unsigned wanted = options->directions ? options->directions : possible;
+    if (shape->stream || (!options->directions && shape_lone(shape))) wanted = PARTITA_FORWARD;
     enum partita_status status = PARTITA_OK;
     if (wanted & ~possible)
         return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED,

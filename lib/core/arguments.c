@@ -20,12 +20,6 @@ bool arguments_check_null(struct partita_log log, const char *function, const ch
     return true;
 }
 
-static bool overlap(const struct call_array *a, const struct call_array *b)
-{
-    return a->data && b->data && a->bytes && b->bytes &&
-           !arrays_apart(a->data, a->bytes, b->data, b->bytes);
-}
-
 bool arrays_check(struct partita_log log, const char *function, const struct call_array *arrays)
 {
     for (const struct call_array *a = arrays; a->name; a++) {
@@ -33,7 +27,8 @@ bool arrays_check(struct partita_log log, const char *function, const struct cal
             return log_line(&log, "%.*s: %s is not aligned to %zu bytes", public_length(function),
                             function, a->name, a->alignment);
         for (const struct call_array *b = arrays; b != a; b++)
-            if ((a->written || b->written) && overlap(a, b))
+            if ((a->written || b->written) && a->data && b->data && a->bytes && b->bytes &&
+                !arrays_apart(a->data, a->bytes, b->data, b->bytes))
                 return log_line(&log, "%.*s: %s overlaps %s; use separate arrays",
                                 public_length(function), function, b->name, a->name);
     }

@@ -20,29 +20,24 @@ static const double fft_complex[COST_FFT_SIZES] = {4.1,  1.9,  1.6,  1.35, 1.35,
 static const double product[COST_DISTANCES][3] = {
     {0.14, 0.08, 0.07}, {0.17, 0.1, 0.07}, {0.4, 0.2, 0.1}};
 
-// sysconf adds up the caches of a whole package, but cores share only one of them.
-static size_t read_last_cache(void)
+// sysconf adds up the caches of a whole package, but cores share only one of them. Read once a
+// process: a plan must not depend on whether a file can be opened now.
+static size_t last_cache(void)
 {
+    static _Atomic size_t known;
+    if (known) return known;
     size_t kib = 0;
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
     if (file) {
         if (fscanf(file, "%zuK", &kib) != 1) kib = 0;
         fclose(file);
     }
-    if (kib > 0 && kib < SIZE_MAX >> 10) return kib << 10;
+    if (kib > 0 && kib < SIZE_MAX >> 10) return known = kib << 10;
 #ifdef _SC_LEVEL3_CACHE_SIZE
     const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    if (bytes > 0) return (size_t)bytes;
+    if (bytes > 0) return known = (size_t)bytes;
 #endif
-    return (size_t)1 << 25;
-}
-
-// Read once a process: a plan must not depend on whether a file can be opened now.
-static size_t last_cache(void)
-{
-    static _Atomic size_t known;
-    if (!known) known = read_last_cache();
-    return known;
+    return known = (size_t)1 << 25;
 }
 
 // Relative to measured rates: the kernels of layers have the same vectors, caches and memory. The

@@ -73,15 +73,6 @@ static double winograd_error(const struct request *request, const struct tile_gr
     return shape_roundoff(request->shape) * growth * sqrt(1.7 + 0.09 * (segment + terms / segment));
 }
 
-// Error of a split; the terms of a product's sum are channels, or tiles of backward weight.
-static double split_error(const struct request *request, const struct winograd_split *split)
-{
-    const struct tile_grid *grid = &split->grid;
-    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const double tiles = (double)grid->tiles * (double)grid->images * (double)grid->batch;
-    return winograd_error(request, grid, weight ? tiles : (double)split->in);
-}
-
 double winograd_budget(const struct request *request)
 {
     return request->error_budget > 0 ? request->error_budget
@@ -112,7 +103,11 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         for (int a = 0; a < 3; a++) now.transform = size_max(now.transform, axis[a].extent);
         if (request->transform && now.transform != request->transform) continue;
         if (now.transform > request_max_transform(request)) continue;
-        now.error = split_error(request, &split);
+        // The terms of a product's sum are channels, or tiles of backward weight.
+        const double tiles =
+            (double)split.grid.tiles * (double)split.grid.images * (double)split.grid.batch;
+        const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+        now.error = winograd_error(request, &split.grid, weight ? tiles : (double)split.in);
         least_error = fmin(least_error, now.error);
         if (now.error > budget) continue;
         try_split(request, &split, &now);

@@ -61,15 +61,6 @@ static void add_task(void *context, size_t task, int worker)
     storage_add(all->plan, all->to + at, all->results + at, size_min(ADDED, all->scalars - first));
 }
 
-static void add_results(const struct partita_plan *plan, const struct operands *operands,
-                        const char *results)
-{
-    const size_t bytes = shape_alignment(&plan->shape);
-    struct addition all = {plan, operands->to, results, operands->accumulate / bytes};
-    assert(operands->accumulate % bytes == 0 && results != operands->to);
-    thread_loop(plan->threads, ceil_div(all.scalars, ADDED), add_task, &all);
-}
-
 enum partita_status cpu_run(const struct partita_plan *plan, const struct partita_filter *filter,
                             const struct operands *operands, void *workspace)
 {
@@ -103,7 +94,11 @@ enum partita_status cpu_run(const struct partita_plan *plan, const struct partit
     if (status == PARTITA_OK && narrows)
         storage_convert(plan, results, inner.to, plan_taps(plan), false);
     if (status == PARTITA_OK && ghosts && data) boundary_move(plan, extended, results);
-    if (status == PARTITA_OK && operands->accumulate) add_results(plan, operands, results);
+    struct addition sums = {plan, operands->to, results,
+                            operands->accumulate / shape_alignment(&plan->shape)};
+    assert(!operands->accumulate || results != operands->to);
+    if (status == PARTITA_OK)
+        thread_loop(plan->threads, ceil_div(sums.scalars, ADDED), add_task, &sums);
     mem_release(&plan->allocator, allocated);
     return status;
 }

@@ -42,13 +42,6 @@ static void describe(const struct partita_plan *plan, const struct partita_optio
                  (ptrdiff_t)shape->latency);
 }
 
-static bool known_engine(const struct partita_plan *plan, const char *name)
-{
-    for (size_t i = 0; plan->engines[i]; i++)
-        if (estimate_variant(name, plan->engines[i]) != NOT_NAMED) return true;
-    return false;
-}
-
 // One line: the reasons of the engines that were asked. Neighbours with the same reason share it.
 static enum partita_status refuse(const struct partita_plan *plan, const char *forced)
 {
@@ -156,7 +149,10 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
 {
     struct cost_model model;
     char key[256] = "";
-    if (options->engine && !known_engine(plan, options->engine))
+    bool known = !options->engine;
+    for (size_t i = 0; plan->engines[i] && !known; i++)
+        known = estimate_variant(options->engine, plan->engines[i]) != NOT_NAMED;
+    if (!known)
         return log_error(&plan->log, PARTITA_ERR_ARG, "options.engine = \"%s\": no such engine",
                          options->engine);
     plan->estimates = mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->estimates);

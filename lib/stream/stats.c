@@ -5,13 +5,6 @@
 #include <math.h>
 #include <partita/stream.h>
 
-// Bins of equal ratio: STATS_PER_OCTAVE an octave from one nanosecond on.
-static int stats_bin(double seconds)
-{
-    const double bin = seconds > 1e-9 ? STATS_PER_OCTAVE * log2(seconds * 1e9) : 0;
-    return bin < STATS_BINS - 1 ? (int)bin : STATS_BINS - 1;
-}
-
 // Only one thread writes, so that reading and writing back loses nothing.
 static void increase(atomic_ullong *counter, unsigned long long by)
 {
@@ -23,7 +16,9 @@ void stats_count(struct stats *stats, double seconds, double deadline)
 {
     assert(seconds >= 0);
     const unsigned long long nanoseconds = (unsigned long long)(seconds * 1e9);
-    increase(&stats->bin[stats_bin(seconds)], 1);
+    // Bins of equal ratio: STATS_PER_OCTAVE an octave from one nanosecond on.
+    const double bin = seconds > 1e-9 ? STATS_PER_OCTAVE * log2(seconds * 1e9) : 0;
+    increase(&stats->bin[bin < STATS_BINS - 1 ? (int)bin : STATS_BINS - 1], 1);
     increase(&stats->nanoseconds, nanoseconds);
     if (seconds > deadline) increase(&stats->missed, 1);
     if (nanoseconds > atomic_load_explicit(&stats->longest, memory_order_relaxed))

@@ -176,14 +176,6 @@ enum partita_status stream_queue(struct partita_stream *stream, struct frames fr
     return PARTITA_OK;
 }
 
-// Most streams have an output at every position, and need not divide.
-static void advance_phase(struct partita_stream *stream, size_t n)
-{
-    const struct shape *shape = &stream->plan->shape;
-    const size_t step = shape_output_step(shape);
-    if (step > 1) stream->phase = (stream->phase + n * shape_positions(shape)) % step;
-}
-
 // An address that is not the caller's memory does no harm.
 static void prefetch_behind(const char *end, size_t bytes, bool write)
 {
@@ -225,11 +217,12 @@ void stream_feed(struct partita_stream *stream, struct frames *frames)
     if (frames->n) stream->arrays = STREAM_HOST_ARRAYS;
     const size_t beyond = shape->whole_blocks ? frames->n % shape->block : 0;
     frames->n -= beyond;
-    const size_t n = frames->n;
+    const size_t n = frames->n, apart = shape_output_step(shape);
     const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
     while (frames->n) {
         const struct step step = run_step(stream, frames);
-        advance_phase(stream, step.in);
+        // Most streams have an output at every position, and need not divide.
+        if (apart > 1) stream->phase = (stream->phase + step.in * shape_positions(shape)) % apart;
         frames->x_first += step.in;
         frames->y_first += step.out;
         frames->n -= step.in;

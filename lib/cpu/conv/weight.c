@@ -23,8 +23,7 @@ enum {
     LARGE_SPLIT = 256,
     MIN_TASKS = 8, // with fewer tasks the boxes are split; measured
     // Taps and channels, at most, that kernels->conv_weight sums at once. Taps of all input
-    // channels
-    // up to which it is used, and how many of them for each output channel; measured.
+    // channels up to which it is used, and how many of them for each output channel; measured.
     DOT_TAPS = 6,
     DOT_CHANNELS = 4,
     DOT_OUTPUTS = 1024, // of a box, since adding the lanes of a sum takes as long as eight vectors

@@ -26,13 +26,6 @@ static size_t row_bytes(const struct shape *shape)
     return part_bytes(shape) * (shape->complex_taps ? 2 : 1);
 }
 
-// Outputs of a signal computed together: x, y and some rows of taps stay near.
-static size_t tile_outputs(const struct shape *shape)
-{
-    const size_t samples = DIRECT.max_resampled * shape->up.branches / shape->up.stride;
-    return size_max(size_min(samples, DIRECT.tile), 1);
-}
-
 // Samples that n outputs read, at most.
 static size_t window_samples(const struct shape *shape, size_t n)
 {
@@ -57,7 +50,9 @@ void resample_estimate(const struct request *request, struct estimate *ret)
     whole.axis[0].out = shape->up.axis.out;
     outputs_alone.shape = &whole;
     ledger_price(&outputs_alone, &ledger, ret);
-    ret->hop = tile_outputs(shape);
+    // Outputs of a signal computed together: x, y and some rows of taps stay near.
+    const size_t near = DIRECT.max_resampled * shape->up.branches / shape->up.stride;
+    ret->hop = size_max(size_min(near, DIRECT.tile), 1);
     if (!shape->stream)
         ret->worker = mem_round(size_mul(window_samples(shape, ret->hop), shape->sample_bytes));
     ret->bytes = size_add(ret->worker, size_mul(shape_path_count(shape), row_bytes(shape)));

@@ -26,14 +26,6 @@ struct small_filter {
     ptrdiff_t first;
 };
 
-// Whether all samples are numbers. A signal that becomes the filter is multiplied by the zeros
-// around the other operand too, where an infinity would make NaN.
-static bool is_finite(const struct small_filter *filter, const void *x, size_t n, bool f64)
-{
-    const uint64_t infinity = f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
-    return filter->kernels->peak(x, n * (filter->complex ? 2 : 1)) < infinity;
-}
-
 static void small_window(const struct small_filter *filter, char *y, size_t p, size_t n)
 {
     _Alignas(MEM_ALIGN) char window[SMALL_BYTES];
@@ -81,7 +73,11 @@ bool direct_small(void *y, const struct one_shot *call)
                                         .size = size_max(call->n, call->m),
                                         .taps = shorter,
                                         .first = call->range.first};
-    if (exchanged && !is_finite(&filter, filter.g, filter.taps, f64)) return false;
+    // A signal that becomes the filter is multiplied by the zeros around the other operand too,
+    // where an infinity would make NaN.
+    const uint64_t infinity = f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
+    if (exchanged && filter.kernels->peak(filter.g, shorter * (complex ? 2 : 1)) >= infinity)
+        return false;
     const size_t tile = SMALL_BYTES / bytes - (shorter - 1);
     for (size_t p = 0; p < call->range.size; p += tile)
         small_window(&filter, (char *)y + p * bytes, p, size_min(tile, call->range.size - p));

@@ -155,15 +155,6 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
     }
 }
 
-// Terms of a segment of a transposed product. The registers of AVX2 hold a quarter of the sums of a
-// panel, so that factors are read again and should be in the L1 cache.
-static size_t transposed_segment(const struct tiles_call *call)
-{
-    const struct tiles *p = call->p;
-    if (call->plan->isa != CPU_AVX2) return TILES.max_terms;
-    return TILES.panel_bytes / (p->panel * p->grid.scalar_bytes);
-}
-
 // A transposed product of one bin. A block of rows has the real and the imaginary parts of four
 // positions.
 static void multiply_transposed_bin(void *context, size_t bin, int worker)
@@ -177,6 +168,9 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
     const char *x = call->spectra.x + bin * p->x_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
     char *packed = tiles_layout_worker(p, &arena).packed;
+    // The registers of AVX2 hold a quarter of the sums of a panel, so that factors are read again
+    // and should be in the L1 cache.
+    const size_t near = TILES.panel_bytes / (p->panel * bytes);
     for (size_t c = 0; c < p->in; c += p->chunk) {
         const size_t n = size_min(p->chunk, p->in - c);
         for (size_t i = 0; i < positions; i += TILE_ROWS) {
@@ -197,7 +191,7 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
             .c_step = p->panel,
             .c_pitch = 2 * positions * p->panel,
             .add = c > 0,
-            .segment = transposed_segment(call),
+            .segment = call->plan->isa == CPU_AVX2 ? near : TILES.max_terms,
             .next_b = factors + tiles_factor_index(p, c + n, 0, call->oc_n) * bytes});
     }
 }
