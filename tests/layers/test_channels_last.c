@@ -5,6 +5,7 @@
 // workspaces, limits and saved transforms; and what is refused. Random problems of the other tests
 // of layers have channels last as well.
 #include "core/plan.h"
+#include "cpu/depthwise/depthwise.h"
 #include "support/layer_rig.h"
 
 #include <math.h>
@@ -311,11 +312,55 @@ static void adjacent_channels_are_chosen(void **state)
     partita_plan_destroy(plan);
 }
 
+// Samples of 16 bits in vectors of adjacent channels: sums are those of f32 to the bit, and rounded
+// once, whatever rows a task widens.
+static void adjacent_channels_round_f32(void **state)
+{
+    static const struct partita_problem layers[] = {
+        {SIZE(41, 14), BATCH(2), CHANNELS(33, 33), KERNEL(3, 5), PAD(1, 2), RELU},
+        {SIZE(37, 29), BATCH(2), CHANNELS(48, 48), KERNEL(7, 7), STRIDE(2, 2), PAD(3, 3)},
+        {SIZE(20, 200), CHANNELS(48, 48), KERNEL(3, 3), PAD(1, 1)},
+        {SIZE(40, 20), CHANNELS(17, 17), KERNEL(5, 3), PAD_BEGIN(-4, -2), PAD_END(-3, -6)}};
+    const enum partita_type type = *(const enum partita_type *)*state;
+    const struct partita_options options = {
+        .engine = "cpu/depthwise", .threads = 2, .directions = LAYER_ALL};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        struct random random = random_start("adjacent");
+        struct partita_problem p = problem_of_type(&layers[i], type);
+        p.channels_last = true, p.groups = p.in_channels;
+        struct layer half, wide;
+        layer_open(&half, &p, &options, &random);
+        p = problem_of_type(&p, PARTITA_F32);
+        layer_open(&wide, &p, &options, &random);
+        for (int a = 0; a < LAYER_Y; a++)
+            for (size_t k = 0; k < half.n[a]; k++)
+                sample_put(PARTITA_F32, wide.array[a], k,
+                           layer_sample(&half, (enum layer_array)a, k));
+        partita_filter_destroy(wide.filter);
+        assert_ok(
+            filter_with_bias(wide.plan, wide.array[LAYER_W], wide.array[LAYER_BIAS], &wide.filter));
+        layer_run(&half);
+        layer_run(&wide);
+        if (half.plan->isa == CPU_AVX512)
+            assert_int_equal(half.plan->choice.variant, DEPTHWISE_CHANNELS);
+        for (int a = LAYER_Y; a <= LAYER_GX; a++)
+            for (size_t k = 0; k < half.n[a]; k++)
+                if (((const uint16_t *)half.array[a])[k] !=
+                    half_bits(type, layer_sample(&wide, (enum layer_array)a, k)))
+                    fail_msg("layer %zu, array %d, sample %zu: %g, not %g", i, a, k,
+                             layer_sample(&half, (enum layer_array)a, k),
+                             layer_sample(&wide, (enum layer_array)a, k));
+        layer_close(&wide);
+        layer_close(&half);
+    }
+}
+
 int main(void)
 {
+    static enum partita_type half_types[] = {PARTITA_F16, PARTITA_BF16};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     static struct last_case cases[N_SERVING * N_PROBLEMS * 2];
-    static struct CMUnitTest tests[3 * N_SERVING * N_PROBLEMS * 2 + N_REFUSALS + 3];
+    static struct CMUnitTest tests[3 * N_SERVING * N_PROBLEMS * 2 + N_REFUSALS + 5];
     struct last_case *c = cases;
     size_t n = 0;
     for (size_t e = 0; e < N_SERVING; e++)
@@ -336,6 +381,10 @@ int main(void)
     tests[n++] = named_test(saved_transforms, NULL, "saved transforms");
     tests[n++] = named_test(one_channel_is_either, NULL, "one channel is either");
     tests[n++] = named_test(adjacent_channels_are_chosen, NULL, "adjacent channels are chosen");
+    for (int i = 0; i < 2; i++)
+        tests[n++] =
+            named_test(adjacent_channels_round_f32, &half_types[i],
+                       "adjacent channels of %s round f32", partita_type_name(half_types[i]));
     for (size_t i = 0; i < N_REFUSALS; i++)
         tests[n++] = named_test(refuses, (void *)&refusals[i], "refuses %s", refusals[i].name);
     return run_test_list(tests, n);

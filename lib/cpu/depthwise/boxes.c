@@ -215,12 +215,6 @@ static const struct conv_method box_method = {.layout = box_layout,
                                               .worker_bytes = box_worker_bytes,
                                               .run_task = run_pass_box};
 
-// Of backward weight beside the gradient: the memory of forward, and the sums.
-static size_t weight_worker_bytes(const struct conv_layout *layout)
-{
-    return size_add(box_worker_bytes(layout), size_mul(layout->pass.terms, CONV_BLOCK_BYTES));
-}
-
 static void boxes_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
@@ -248,20 +242,21 @@ static void boxes_estimate(const struct request *request, struct estimate *ret)
         ret->worker = size_max(ret->worker, box_worker_bytes(&layout));
         ret->error = conv_cost_error(shape, (double)shape->batch * (double)shape_outputs(shape),
                                      (double)pass->box.count[2]);
+        const size_t sums = size_mul(pass->terms, CONV_BLOCK_BYTES);
         if (weight)
-            depthwise_split_memory(request, weight_worker_bytes(&layout), depthwise_groups(shape),
-                                   size_mul(depthwise_last_sets(shape), conv_pass_boxes(pass)),
-                                   ret);
+            depthwise_split_memory(
+                request, size_add(box_worker_bytes(&layout), sums), depthwise_groups(shape),
+                size_mul(depthwise_last_sets(shape), conv_pass_boxes(pass)), ret);
     }
     const double error = ret->error;
     const size_t blocks = size_mul(depthwise_groups(shape), size_mul(taps, shape->group_out));
     bool strided = false;
     for (int i = 0; i < shape->rank; i++) strided |= !data && shape->axis[i].stride > 1;
     const double products = (double)taps * (double)shape_outputs(shape) * multiplier * lanes;
-    // Samples are copied and transposed; a row of taps loads and stores a row of sums. Loads are
-    // the bound with a stride, and in backward weight.
+    // Samples are copied and transposed, those of 16 bits also converted; a row of taps loads and
+    // stores a row of sums. Loads are the bound with a stride, and in backward weight.
     struct ledger ledger = {
-        .work = {.copy = 2 * moved, .sum = rows},
+        .work = {.copy = (shape->half ? 3 : 2) * moved, .sum = rows},
         .filter = {.pack = weight ? 0 : (double)blocks * (double)depthwise_width(shape)}};
     if (strided) ledger.work.two_loads = products;
     else *(weight ? &ledger.work.one_load : &ledger.work.fma) = products;

@@ -71,7 +71,7 @@ static void fft_estimate(const struct request *request, struct estimate *ret)
     const size_t filter = size_mul(size_mul(groups, depthwise_multiplier(shape)), grid.bytes);
     const struct work plane = depthwise_grid_work(request, &grid);
     struct ledger ledger = {
-        .work = {.copy = 2 * (window + outputs * multiplier) * lanes},
+        .work = {.copy = (shape->half ? 3 : 2) * (window + outputs * multiplier) * lanes},
         .filter = {.pack = weight ? 0 : (double)(filter / shape->scalar_bytes)}};
     work_add(&ledger.work, &plane, lanes * (1 + multiplier) / 2);
     ledger_price(request, &ledger, ret);

@@ -89,25 +89,35 @@ static void prefetch_ahead(const struct depthwise_lanes *lanes, const struct dep
 enum { PART = 64 }; // samples of a lane that are converted together
 
 // n samples of all lanes, `step` samples apart and of 16 bits, from an array into lanes, or to the
-// array with bias and activation.
+// array with bias and activation. Lanes whose samples are adjacent are converted position by
+// position, others lane by lane.
 static void move_half(const struct depthwise_call *call, const struct depthwise_lanes *lanes,
                       char *blocks, char *array, const size_t range[2],
                       const struct conv_finish *finish)
 {
-    const size_t step = range[0], bytes = call->plan->shape.sample_bytes;
+    const size_t step = range[0], bytes = call->plan->shape.sample_bytes, used = lanes->used;
+    const bool adjacent = used > 1 && lanes->adjacent == used;
+    const size_t next = adjacent ? used : 1; // position
+    convert_fn *convert = finish ? plan_narrow(call->plan) : plan_widen(call->plan);
     float rows[DEPTHWISE_LANES * PART];
     void *row[DEPTHWISE_LANES] = {NULL};
-    for (size_t l = 0; l < lanes->used; l++) row[l] = rows + l * PART;
+    for (size_t l = 0; l < used; l++) row[l] = rows + l * (adjacent ? 1 : PART);
     for (size_t i = 0; i < range[1]; i += PART, blocks += PART * CONV_BLOCK_BYTES) {
         const size_t n = size_min(PART, range[1] - i);
-        if (finish) call->plan->kernels->lanes_write(row, 1, blocks, n, finish->bias, finish->relu);
-        for (size_t l = 0; l < lanes->used; l += lanes->adjacent) {
+        if (finish)
+            call->plan->kernels->lanes_write(row, next, blocks, n, finish->bias, finish->relu);
+        for (size_t k = 0; k < n && adjacent; k++) {
+            char *at = array + (lanes->first[0] + (i + k) * step) * bytes;
+            float *wide = rows + k * used;
+            convert(finish ? (void *)at : wide, finish ? (void *)wide : at, used);
+        }
+        for (size_t l = 0; l < used && !adjacent; l += lanes->adjacent) {
             char *at = array + (lanes->first[l] + i * step) * bytes;
-            const size_t adjacent = size_min(lanes->adjacent, lanes->used - l);
-            const struct sample_rows part = {row[l], adjacent, PART, step, n};
+            const struct sample_rows part = {row[l], size_min(lanes->adjacent, used - l), PART,
+                                             step, n};
             samples_move(call->plan, &part, at, finish);
         }
-        if (!finish) call->plan->kernels->lanes_read(blocks, 1, (const void *const *)row, 1, n);
+        if (!finish) call->plan->kernels->lanes_read(blocks, 1, (const void *const *)row, next, n);
     }
 }
 
