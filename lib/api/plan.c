@@ -34,15 +34,10 @@ enum partita_status partita_problem_output_size_sized(const struct partita_probl
 
 static const size_t MAX_PART = (size_t)1 << 40;
 
-static bool parts_are_valid(const struct partita_parts *parts)
-{
-    if (!parts->taps || !parts->signal) return !parts->taps && !parts->signal && !parts->in_time;
-    return parts->taps <= MAX_PART && parts->signal <= MAX_PART;
-}
-
 static enum partita_status check_options(const struct partita_options *options)
 {
     const struct partita_log *log = &options->log;
+    const struct partita_parts *parts = &options->parts;
     if (options->effort != PARTITA_ESTIMATE && options->effort != PARTITA_MEASURE)
         log_line(log, "options.effort = %d: neither PARTITA_ESTIMATE nor PARTITA_MEASURE",
                  (int)options->effort);
@@ -50,9 +45,10 @@ static enum partita_status check_options(const struct partita_options *options)
         log_line(log, "options.threads = %d: 0 to %d", options->threads, (int)MAX_THREADS);
     else if (!(options->error_budget >= 0))
         log_line(log, "options.error_budget = %g: not negative", options->error_budget);
-    else if (!parts_are_valid(&options->parts))
-        log_line(log, "options.parts = %zu, %zu: both or none, at most %zu", options->parts.taps,
-                 options->parts.signal, MAX_PART);
+    else if (!parts->taps != !parts->signal || (parts->in_time && !parts->taps) ||
+             parts->taps > MAX_PART || parts->signal > MAX_PART)
+        log_line(log, "options.parts = %zu, %zu: both or none, at most %zu", parts->taps,
+                 parts->signal, MAX_PART);
     else if (!(options->sample_rate >= 0) || options->sample_rate > 1e12)
         log_line(log, "options.sample_rate = %g: frames a second, or 0", options->sample_rate);
     else if (options->directions & ~(unsigned)ALL_DIRECTIONS)

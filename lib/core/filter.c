@@ -61,6 +61,22 @@ bool taps_are_finite(const struct partita_plan *plan, const void *taps)
                       shape_infinity_bits(shape));
 }
 
+struct pairing {
+    const struct partita_plan *plan;
+    const uint16_t *taps;
+    char *pairs;
+};
+
+// Two adjacent rows of taps of bf16, as one of pairs.
+static void pair_task(void *context, size_t task, int worker)
+{
+    const struct pairing *all = context;
+    const size_t row = all->plan->choice.pair_row, at = task * 2 * row;
+    const uint16_t *first = all->taps + at;
+    (void)worker;
+    all->plan->kernels->pair(all->pairs + at * sizeof *first, first, first + row, 1, row);
+}
+
 enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace)
 {
     const struct partita_plan *plan = filter->plan;
@@ -74,14 +90,10 @@ enum partita_status filter_repack(struct partita_filter *filter, const void *tap
     const struct region scratch = {taken ? taken : workspace, taken ? bytes : plan_workspace(plan)};
     char *given = (char *)scratch.data + mem_round(scratch.bytes);
     const size_t n = plan_taps(plan), row = plan->choice.pair_row;
-    const size_t length = row == 1 ? n / 2 : row; // of a call; adjacent taps are one
-    for (size_t i = 0; row && i < n; i += 2 * length) {
-        const uint16_t *first = (const uint16_t *)taps + i;
-        plan->kernels->pair(given + i * sizeof *first, first, first + row, row == 1 ? 2 : 1,
-                            length);
-    }
-    if (row) taps = given;
-    else if (wide) taps = storage_convert(plan, given, taps, n, true);
+    struct pairing pairs = {plan, taps, given};
+    if (row > 1) thread_loop(n < SCANNED ? 1 : plan->threads, n / row / 2, pair_task, &pairs);
+    if (row > 1) taps = given; // in rows of one tap the adjacent ones are pairs as they are
+    else if (wide && !row) taps = storage_convert(plan, given, taps, n, true);
     const enum partita_status status = engine->filter.pack(filter, taps, &scratch);
     filter->nonfinite = plan->choice.spread && !taps_are_finite(plan, taps);
     mem_release(&plan->allocator, taken);

@@ -267,6 +267,9 @@ static void long_filters(void **state)
         {"cpu/direct", {SIZE(5, 5), CHANNELS(72, 70), KERNEL(3, 3), PAD(1, 1)}},
         {"cpu/direct", {SIZE(9, 9), CHANNELS(72, 72), KERNEL(3, 3), STRIDE(2, 2), PAD(1, 1)}},
         {"cpu/gemm", {SIZE(5, 5), CHANNELS(70, 72), KERNEL(3, 3), PAD(1, 1)}},
+        // Taps of bf16 as pairs, which threads make, or which they are as they lie.
+        {"cpu/gemm", {SIZE(5, 5), CHANNELS(70, 72), KERNEL(3, 3), PAD(1, 1), TYPES(BF16, BF16)}},
+        {"cpu/gemm", {SIZE(5, 5), CHANNELS(192, 200), TYPES(BF16, BF16)}},
         {"cpu/winograd", {SIZE(7, 7), CHANNELS(72, 76), KERNEL(3, 3), PAD(1, 1)}},
         {"cpu/winograd", {SIZE(7, 7), CHANNELS(75, 72), KERNEL(3, 3), PAD(1, 1)}},
         {"cpu/depthwise", {SIZE(9, 9), CHANNELS(3, 3), GROUPS(3), KERNEL(9, 9), PAD(4, 4)}},
@@ -280,7 +283,7 @@ static void long_filters(void **state)
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
         if (!layer_has_engine(subjects[i].engine)) continue;
         struct update u = {.problem = subjects[i].problem};
-        u.problem.signal = u.problem.taps = PARTITA_F32;
+        if (!u.problem.signal) u.problem.signal = u.problem.taps = PARTITA_F32;
         const struct partita_options options = {.engine = subjects[i].engine, .threads = 3};
         assert_true(open_update(&u, &options, true, &random));
         check_update(&u, &random);

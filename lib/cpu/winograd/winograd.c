@@ -8,16 +8,7 @@
 
 #include <assert.h>
 
-// Multiply-adds in the transform of a plane of a tile, roughly: rows of half as many terms as an
-// extent.
-static double transform_products(const struct winograd_transform *t)
-{
-    const double first = (double)(t->from[1] * t->to[0] * t->extent[0]) / 2;
-    const double second = (double)(t->to[0] * t->to[1] * t->extent[1]) / 2;
-    return (t->extent[0] > 1 ? first : 0) + (t->extent[1] > 1 ? second : 0);
-}
-
-// Samples that it moves through the L1 cache: read and written at each step.
+// Samples that a transform moves through the L1 cache: read and written at each step.
 static double transform_moves(const struct winograd_transform *t)
 {
     return (double)(t->from[0] * t->from[1] + t->to[0] * t->from[1] + t->to[0] * t->to[1]);
@@ -31,7 +22,10 @@ static void count_transforms(const struct winograd *p, enum winograd_operand ope
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const bool outputs = operand == WINOGRAD_OUTPUT;
     const size_t step = outputs ? along->out.step : along->in.step;
-    double products = transform_products(&t), moves = transform_moves(&t);
+    double products = 0, moves = transform_moves(&t);
+    // Roughly: rows of half as many terms as an extent.
+    if (t.extent[0] > 1) products += (double)(t.from[1] * t.to[0] * t.extent[0]) / 2;
+    if (t.extent[1] > 1) products += (double)(t.to[0] * t.to[1] * t.extent[1]) / 2;
     const struct tile_axis *depth = winograd_axis(p, WINOGRAD_DEPTH);
     const double planes = (double)depth->extent; // of frequencies
     double samples = (double)(down->tile * (outputs ? along->tile : along->extent));
