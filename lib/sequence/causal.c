@@ -120,7 +120,7 @@ static void begin_block(struct block *block, const struct causal *causal, size_t
     block->count = size_min(causal->block, call->channels - first);
     block->pitch = size_round_up(block->count, CAUSAL_LANES);
     block->rows = CAUSAL_TILE / block->pitch - (call->taps - 1);
-    assert(block->rows >= CAUSAL_LANES && call->taps * block->pitch * 4 <= sizeof block->taps);
+    assert(block->rows >= call->taps - 1 && call->taps * block->pitch * 4 <= sizeof block->taps);
     if (block->count != block->pitch) {
         memset(block->tile, 0, sizeof block->tile);
         memset(block->taps, 0, sizeof block->taps);

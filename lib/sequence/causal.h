@@ -54,7 +54,7 @@ struct causal_kernels {
 enum {
     CAUSAL_MAX_TAPS = 256,
     CAUSAL_LANES = CONV_BLOCK_BYTES / sizeof(float), // channels of a block are a multiple of them
-    CAUSAL_MAX_BLOCK = 256,                          // channels
+    CAUSAL_MAX_BLOCK = 512,                          // channels
     CAUSAL_TILE = 8192,                              // f32 of a tile: 32 KiB
 };
 

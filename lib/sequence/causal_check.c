@@ -191,13 +191,12 @@ enum partita_status causal_resolve(struct causal *ret, const struct partita_caus
         !indices_check(c))
         return PARTITA_ERR_ARG;
     const size_t past = size_max(c->taps - 1, 1);
-    const bool rows = c->x.frame != 1 || c->frames < CAUSAL_TILE / CAUSAL_MAX_BLOCK;
-    const size_t widest =
-        size_min(rows ? CAUSAL_MAX_BLOCK : 2 * CAUSAL_LANES, CAUSAL_TILE / 2 / past);
+    const bool rows = c->x.frame != 1 || c->frames < 2 * CAUSAL_LANES;
+    const size_t lanes = rows ? CAUSAL_MAX_BLOCK >> backward : 2 * CAUSAL_LANES;
     const size_t eighth = c->channels / 8; // eight tasks, so that there is work for threads
-    const size_t block = size_max(size_min(eighth, widest) / CAUSAL_LANES, 1) * CAUSAL_LANES;
+    const size_t max = size_min(size_min(eighth, lanes), CAUSAL_TILE / 2 / past);
     const enum cpu_isa isa = cpu_detect();
-    ret->block = block;
+    ret->block = size_max(max / CAUSAL_LANES, 1) * CAUSAL_LANES;
     ret->kernels = kernels_select(isa, false);
     ret->sums = select_kernels(isa);
     ret->threads = c->threads ? thread_bound(c->threads) : thread_default();

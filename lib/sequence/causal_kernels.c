@@ -53,20 +53,22 @@ INLINE vec load_lanes(const void *x, size_t i, bool bf16)
 {
     if (!bf16) return vec_load((const float *)x + i);
     const half_vec half = *(const half_vec *)((const uint16_t *)x + i);
+#if VECTOR_BYTES == 64
+    return (vec)((bits_vec)_mm512_cvtepu16_epi32((__m256i)half) << 16);
+#elif VECTOR_BYTES == 32
+    return (vec)((bits_vec)_mm256_cvtepu16_epi32((__m128i)half) << 16);
+#else
     return (vec)(__builtin_convertvector(half, bits_vec) << 16);
+#endif
 }
 
-// To the nearest even, as narrow_bf16.
+// To the nearest even, as narrow_bf16; a NaN is quiet here.
 INLINE void store_lanes(void *y, size_t i, vec v, bool bf16)
 {
-    if (!bf16) {
-        vec_store((float *)y + i, v);
-        return;
-    }
-    const bits_vec bits = (bits_vec)v, nan = (bits_vec)(v != v);
-    const bits_vec rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, silent = bits >> 16 | 0x40;
-    *(half_vec *)((uint16_t *)y + i) =
-        __builtin_convertvector((rounded & ~nan) | (silent & nan), half_vec);
+    const bits_vec bits = (bits_vec)v, number = (bits_vec)(v == v);
+    const bits_vec rounded = bits + ((0x7fff + (bits >> 16 & 1)) & number);
+    if (!bf16) vec_store((float *)y + i, v);
+    else *(half_vec *)((uint16_t *)y + i) = __builtin_convertvector(rounded >> 16, half_vec);
 }
 
 // The constants of a loop.
@@ -97,21 +99,20 @@ INLINE void causal_add(vec *sum, const struct causal_sum *call, size_t i, const 
     }
 }
 
+#define ADD_TAPS(n) causal_add(sum, call, i, w, n, kind)
+
 INLINE void causal_lanes(const struct causal_sum *call, size_t row, size_t c,
                          struct causal_kind kind)
 {
-    const size_t rest = call->taps % GROUP, step = GROUP * call->x_pitch;
     const float *w = call->w + (kind.shared ? 0 : c), *bias = call->bias + (kind.shared ? 0 : c);
-    size_t i = row * call->x_pitch + c;
+    size_t i = row * call->x_pitch + c, step = GROUP * call->x_pitch;
     vec sum[ROWS];
     UNROLL
     for (size_t r = 0; r < kind.rows; r++) sum[r] = load_tap(bias, kind.shared);
     NO_UNROLL
     for (size_t k = GROUP; k <= call->taps; k += GROUP, i += step, w += GROUP * call->w_pitch)
         causal_add(sum, call, i, w, GROUP, kind);
-    if (rest == 1) causal_add(sum, call, i, w, 1, kind);
-    else if (rest == 2) causal_add(sum, call, i, w, 2, kind);
-    else if (rest == 3) causal_add(sum, call, i, w, 3, kind);
+    WITH_CONSTANT4(call->taps % GROUP, ADD_TAPS, 0, 1, 2, 3)
     UNROLL
     for (size_t r = 0; r < kind.rows; r++)
         store_lanes(call->y, (row + r) * call->y_pitch + c, kind.silu ? vec_silu(sum[r]) : sum[r],
@@ -123,12 +124,11 @@ INLINE void causal_prefetch(const struct causal_sum *call, size_t row, size_t c,
                             struct causal_kind kind)
 {
     const size_t size = kind.bf16 ? sizeof(uint16_t) : sizeof(float), past = call->taps - 1;
-    const uintptr_t x = (uintptr_t)call->x + size * ((row + past) * call->x_pitch + c);
-    const uintptr_t y = (uintptr_t)call->y + size * (row * call->y_pitch + c);
+    const uintptr_t x = (uintptr_t)call->x, y = (uintptr_t)call->y;
     UNROLL
-    for (size_t r = 0; r < kind.rows; r++) {
-        __builtin_prefetch((const void *)(x + size * r * call->x_pitch));
-        __builtin_prefetch((const void *)(y + size * r * call->y_pitch), 1);
+    for (size_t r = row; r < row + kind.rows; r++) {
+        __builtin_prefetch((const void *)(x + size * ((r + past) * call->x_pitch + c)));
+        __builtin_prefetch((const void *)(y + size * (r * call->y_pitch + c)), 1);
     }
 }
 
@@ -152,10 +152,11 @@ INLINE void causal_sums(const struct causal_sum *call, struct causal_kind kind)
     for (; i < call->rows; i++) causal_rows(call, i, one);
 }
 
-#define SUMS(k) causal_sums(call, (struct causal_kind){ROWS, (k)&1, (k)&2, (k)&4})
+#define SUMS(k) causal_sums(&copy, (struct causal_kind){ROWS, (k)&1, (k)&2, (k)&4})
 
 static void causal_sum(const struct causal_sum *call)
 {
+    const struct causal_sum copy = *call; // stores change no field
     assert(call->lanes % CONV_LANES == 0 && call->taps > 0);
     WITH_CONSTANT8(call->bf16 + 2 * call->silu + 4 * call->shared, SUMS, 0, 1, 2, 3, 4, 5, 6, 7)
 }

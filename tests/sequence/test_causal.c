@@ -129,6 +129,27 @@ static void silu_is_accurate(void **state)
     free(x), free(y);
 }
 
+// A NaN all of whose bits are set is stored as one, in each order: rounded as a number it were -0.
+static void bf16_stores_every_nan(void **state)
+{
+    (void)state;
+    enum { CHANNELS = 16, FRAMES = 64, N = CHANNELS * FRAMES };
+    const uint32_t bits = 0x7fffffff;
+    uint16_t x[N], y[N];
+    float w[CHANNELS];
+    for (size_t c = 0; c < CHANNELS; c++) memcpy(&w[c], &bits, sizeof bits);
+    for (size_t i = 0; i < N; i++) x[i] = 0x3f80;
+    for (size_t last = 0; last < 2; last++) {
+        struct partita_causal call = {
+            .batch = 1, .channels = CHANNELS, .frames = FRAMES, .taps = 1, .w = w};
+        call.type = PARTITA_BF16, call.taps_type = PARTITA_F32;
+        call.x = (struct partita_causal_array){x, N, last ? 1 : FRAMES, last ? CHANNELS : 1};
+        call.y = call.x, call.y.data = y;
+        assert_ok(partita_causal_forward(&call));
+        for (size_t i = 0; i < N; i++) assert_true((y[i] & 0x7fff) > 0x7f80);
+    }
+}
+
 struct refused {
     const char *field; // the log names it
     void (*change)(struct partita_causal *call);
@@ -240,6 +261,7 @@ int main(void)
         cmocka_unit_test(outputs_and_states_are_right),
         cmocka_unit_test(bits_do_not_depend_on_cuts),
         cmocka_unit_test(silu_is_accurate),
+        cmocka_unit_test(bf16_stores_every_nan),
         cmocka_unit_test(bad_arguments_are_refused_by_name),
     };
     return run_all(tests);
