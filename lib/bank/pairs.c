@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Sums of pairs. A block of samples is transformed twice: alone and reversed, so that products are
 // correlations, and with the max_lag samples before and after it. When the spectra of GROUP blocks
-// are there, the kernel of partitioned filters adds their products, line by line, to the sums of
-// all pairs: of up to QUAD at a time that follow each other in the list.
+// are there, the kernel of partitioned filters sums their products, line by line, for up to QUAD
+// pairs at a time that follow each other in the list; then these are added to the sums of all
+// blocks, so that rounding errors are those of GROUP and of n / GROUP additions.
 #include <assert.h>
 #include <partita/pairs.h>
 #include <string.h>
@@ -23,8 +24,8 @@ struct partita_pairs {
     struct fft *fft;
     size_t bytes, block, blocks; // of a sample; samples of a block; blocks whose spectra are there
     size_t pitch;                // lines of first and of second for one of the transform
-    size_t (*list)[2];
-    char *first;   // of blocks alone, [lines][pitch / GROUP][GROUP]
+    size_t *list;                // [n_pairs][2]
+    char *first;                 // of blocks alone, [lines][pitch / GROUP][GROUP]
     char *second;  // of longer ones, [lines][pitch / GROUP / QUAD][GROUP, backwards][QUAD]
     char *sums;    // [lines][n_pairs]
     char *workers; // of a spectrum, N samples, and the transform's scratch
@@ -72,21 +73,20 @@ enum partita_status partita_pairs_create_sized(const struct partita_pairs_option
     known->log = log;
     if (!pairs_options_check(known)) return PARTITA_ERR_ARG;
 
-    const size_t around = 2 * known->max_lag, signals = size_round_up(known->signals, QUAD);
-    const size_t n =
-        fft_good_size(around + (known->block ? known->block : 2 * around + MIN_LENGTH));
+    const size_t around = 2 * known->max_lag, block = known->block;
+    const size_t n = fft_good_size(around + (block ? block : 2 * around + MIN_LENGTH));
     struct fft_request request = {n, .f64 = known->type == PARTITA_F64, .isa = cpu_detect()};
     const enum partita_status status = fft_create(&request, &known->allocator, &made.fft);
     if (status != PARTITA_OK) return status;
-    const size_t bytes = partita_type_size(known->type), spectrum = made.fft->spectrum_bytes;
+    const size_t spectrum = made.fft->spectrum_bytes;
     made.kernels = kernels_select(request.isa, request.f64);
-    made.bytes = bytes;
-    made.block = known->block ? known->block : n - around;
-    made.pitch = signals * GROUP;
-    made.worker_bytes = spectrum + mem_round(n * bytes) + mem_round(made.fft->scratch_bytes);
+    made.bytes = partita_type_size(known->type);
+    made.block = block ? block : n - around;
+    made.pitch = size_round_up(known->signals, QUAD) * GROUP;
+    made.worker_bytes = spectrum + mem_round(n * made.bytes) + mem_round(made.fft->scratch_bytes);
     for (int pass = 0; pass < 2; pass++) {
         pairs = arena_take(&arena, sizeof *pairs);
-        made.list = arena_take(&arena, size_mul(known->n_pairs, sizeof *made.list));
+        made.list = arena_take(&arena, size_mul(known->n_pairs, 2 * sizeof *made.list));
         made.first = arena_take(&arena, size_mul(made.pitch, spectrum));
         made.second = arena_take(&arena, size_mul(made.pitch, spectrum));
         made.sums = arena_take(&arena, size_mul(known->n_pairs, spectrum));
@@ -94,7 +94,7 @@ enum partita_status partita_pairs_create_sized(const struct partita_pairs_option
         if (pass == 0 && !arena_allocate(&arena, &known->allocator)) // zeroed: spectra have gaps
             return fft_destroy(made.fft), PARTITA_ERR_NOMEM;
     }
-    if (known->n_pairs) memcpy(made.list, known->pairs, known->n_pairs * sizeof *made.list);
+    if (known->n_pairs) memcpy(made.list, known->pairs, known->n_pairs * 2 * sizeof *made.list);
     *pairs = made;
     *ret_pairs = pairs;
     return PARTITA_OK;
@@ -111,21 +111,23 @@ static void multiply_line(void *context, size_t line, int worker)
 {
     const struct partita_pairs *pairs = context;
     const size_t n_pairs = pairs->options.n_pairs, pitch = pairs->pitch;
-    struct cmac_terms terms = {.slots = QUAD * GROUP, .multiple = QUAD};
+    char part[QUAD][LINE] __attribute__((aligned(MEM_ALIGN)));
+    void *const to[QUAD] = {part[0], part[1], part[2], part[3]};
+    struct cmac_terms terms = {QUAD * GROUP, .multiple = QUAD, .overwrite = {1, 1, 1, 1}};
     struct cmac_path path = {.count = pairs->blocks};
     (void)worker;
     for (size_t p = 0, n; p < n_pairs; p += n) {
-        const size_t(*pair)[2] = pairs->list + p, first = pair[0][0], second = pair[0][1];
+        const size_t *pair = pairs->list + 2 * p, first = pair[0], second = pair[1];
         const size_t max = size_min(n_pairs - p, QUAD - second % QUAD);
-        for (n = 1; n < max && pair[n][0] == first && pair[n][1] == second + n;) n++;
+        for (n = 1; n < max && pair[2 * n] == first && pair[2 * n + 1] == second + n;) n++;
         if (n == 3) n = 2;
-        void *sums[QUAD];
-        for (size_t k = 0; k < n; k++) sums[k] = pairs->sums + (line * n_pairs + p + k) * LINE;
         terms.sums = n;
         terms.newest = QUAD * (GROUP - 1) + second % QUAD;
         path.x = pairs->second + (line * pitch + second / QUAD * QUAD * GROUP) * LINE;
         path.h = pairs->first + (line * pitch + first * GROUP) * LINE;
-        pairs->kernels->cmac_partitions(sums, &terms, &path, 1, 0, 1);
+        pairs->kernels->cmac_partitions(to, &terms, &path, 1, 0, 1);
+        pairs->kernels->add(pairs->sums + (line * n_pairs + p) * LINE, part,
+                            n * LINE / pairs->bytes);
     }
 }
 
@@ -198,8 +200,7 @@ enum partita_status partita_pairs_read(struct partita_pairs *pairs, void *y, dou
     const struct partita_log log = pairs ? pairs->options.log : log_default();
     if (!arguments_given(log, pairs, y) || !arrays_usable(log, {"y", y, 0, pairs->bytes, true}))
         return PARTITA_ERR_ARG;
-    pairs->y = y;
-    pairs->scale = scale;
+    pairs->y = y, pairs->scale = scale;
     if (pairs->blocks) multiply_group(pairs);
     thread_loop(pairs->options.threads, pairs->options.n_pairs, read_pair, pairs);
     return PARTITA_OK;
