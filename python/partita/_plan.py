@@ -137,8 +137,7 @@ class Plan:
     @property
     def load(self):
         """Of streams: what the calls cost by the cost model, a `Load`."""
-        load = ffi.new("struct partita_load *")
-        check(lib.partita_plan_load(self._c, load), "load: of streams only")
+        load = _objects.returned("struct partita_load", lib.partita_plan_load, self._c, what="load: of streams only")
         return Load(load.frames, load.mean, load.worst, load.swap_delay)
 
     def explain(self):

@@ -256,7 +256,7 @@ REFUSED = [
     ("weight: shape", lambda: causal_conv1d(X, W[:2])),
     ("weight: shape", lambda: causal_conv1d(X, torch.zeros(3, 257))),
     ("bias: shape", lambda: causal_conv1d(X, W, torch.zeros(2))),
-    ("activation: 'relu'", lambda: causal_conv1d(X, W, activation="relu")),
+    ("activation = 'relu'", lambda: causal_conv1d(X, W, activation="relu")),
     ("initial_states: shape", lambda: causal_conv1d(X, W, initial_states=S[:1])),
     ("initial_states: torch.float16", lambda: causal_conv1d(X, W, initial_states=S.half())),
     ("seq_idx: shape", lambda: causal_conv1d(X, W, seq_idx=torch.zeros(2, 4, dtype=torch.int32))),

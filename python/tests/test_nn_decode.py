@@ -164,7 +164,7 @@ def test_full_states_and_bad_options():
     with pytest.raises(StateError, match="drop a sequence"):
         state.join()
     for message, options in {"sequences = 0": {"sequences": 0}, "rewind = -1": {"rewind": -1},
-                             "max_frames = 0": {"max_frames": 0}, "dtype: torch.float64": {"dtype": torch.float64},
+                             "max_frames = 0": {"max_frames": 0}, "dtype = torch.float64": {"dtype": torch.float64},
                              "decode: sequences": {"sequences": 1 << 21}}.items():
         with pytest.raises(ValueError, match=message):
             DecodeState(filters(), **options)

@@ -5,9 +5,10 @@ import torch
 from partita import _fork, _objects
 from partita._errors import check, log
 from partita._partita import ffi, lib
-from partita._problem import natural, optional, positive
+from partita._problem import choice, natural, optional, positive
 
-from ._sequence import _TYPES, _address, _require
+from ._calls import address
+from ._sequence import _TYPES, _require
 
 
 class DecodeState:
@@ -58,7 +59,7 @@ class DecodeState:
         self.nbytes = _objects.returned("size_t", lib.partita_decode_memory, options)
         taps = taps.detach().to("cpu", torch.float32).contiguous()
         self._owner = _objects.Owner("decode", _objects.create("decode", lib.partita_decode_create, options,
-                                                               _address(taps)))
+                                                               address(taps)))
         self._lock = _fork.lock()
 
     __reduce__ = _objects.not_pickled("a state", "make another one from the taps and fill its sequences again")
@@ -107,7 +108,7 @@ class DecodeState:
         x = x.detach().contiguous()
         y, step = torch.empty_like(x), len(arguments) == 2
         frames = 1 if step and x.dim() == 2 else x.shape[-1]
-        data = (_address(y), _address(x))
+        data = (address(y), address(x))
         if x.numel():
             self._call(function, *arguments, *((frames, *data) if step else (*data, frames)))
         return y
@@ -120,10 +121,8 @@ class DecodeState:
 
 
 def _options(channels, n_taps, sequences, max_frames, rewind, dtype, threads):
-    if dtype not in _TYPES:
-        raise ValueError(f"dtype: {dtype}; {', '.join(map(str, _TYPES))}")
     return ffi.new("struct partita_decode_options *", {
         "sequences": positive("sequences", sequences), "channels": positive("channels", channels),
         "n_taps": positive("n_taps", n_taps), "max_frames": optional(positive, "max_frames", max_frames) or 0,
-        "rewind": natural("rewind", rewind), "signal": _TYPES[dtype],
+        "rewind": natural("rewind", rewind), "signal": choice("dtype", dtype, _TYPES),
         "threads": optional(positive, "threads", threads) or torch.get_num_threads(), "log": log()})

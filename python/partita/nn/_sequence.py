@@ -11,8 +11,10 @@ import torch.nn.functional as F
 
 from partita._errors import check, log
 from partita._partita import ffi, lib
+from partita._problem import choice
 
 from . import _ops, functional
+from ._calls import address
 
 _TYPES = {torch.float32: lib.PARTITA_F32, torch.float16: lib.PARTITA_F16, torch.bfloat16: lib.PARTITA_BF16}
 _updates = _ops.Memo(64)  # calls of causal_conv1d_update, by their arguments
@@ -148,7 +150,10 @@ def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cach
     given = x, conv_state, weight, bias, conv_state_indices, cache_seqlens
     known = None if torch.compiler.is_dynamo_compiling() else _updates.find(*given, activation, pad_slot_id)
     if known is not None:
-        return _continue(known, *given)
+        y = torch.empty_like(x)
+        check(lib.py_causal_continue(known, y.data_ptr(), x.data_ptr(), conv_state.data_ptr(), weight.data_ptr(),
+                                     *(0 if t is None else t.data_ptr() for t in given[3:])))
+        return y
     weight, bias, silu = _parameters(x, (2, 3), 1, weight, bias, activation)
     indices = _slots(x, 1, weight, conv_state, conv_state_indices, x.shape[0], pad_slot_id)
     seqlens = _integers("cache_seqlens", cache_seqlens, x.shape[:1])
@@ -184,19 +189,16 @@ def _require(name, t, shape, dtypes):
 def _parameters(x, axes, channels, weight, bias, activation, by_layers=False):
     """Taps and bias of one type, and whether SiLU follows."""
     types = (*_TYPES, torch.float64) if by_layers else tuple(_TYPES)
-    if activation not in _ACTIVATIONS:
-        raise ValueError(f"activation: {activation!r}; None, 'silu' or 'swish'")
     if x.dim() not in axes:
         raise ValueError(f"x: {x.dim()} axes; {' or '.join(map(str, axes))}")
-    if x.dtype not in types:
-        raise ValueError(f"x: {x.dtype}; {', '.join(map(str, types))}")
+    _require("x", x, x.shape, types)
     if weight.dim() != 2 or not 1 <= weight.shape[1] <= 256:
         raise ValueError(f"weight: shape {list(weight.shape)}; (channels, taps) with 1 to 256 taps")
     _require("weight", weight, (x.shape[channels], weight.shape[1]), types)
     _require("bias", bias, (x.shape[channels],), types)
     if bias is not None and bias.dtype != weight.dtype:
         weight, bias = weight.float(), bias.float()
-    return weight, bias, _ACTIVATIONS[activation]
+    return weight, bias, choice("activation", activation, _ACTIVATIONS)
 
 
 def _integers(name, t, shape):
@@ -230,10 +232,6 @@ def _numbers(starts, frames):
 _STRIDED = frozenset(("x", "y", "initial", "final", "gy", "gx", "gfinal", "ginitial"))
 
 
-def _address(t):
-    return ffi.cast("void *", t.data_ptr())
-
-
 def _run(function, x, weight, bias, silu, sizes, **tensors):
     """A call of the library, and its struct. None and tensors without elements are left out."""
     weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach().contiguous()
@@ -244,7 +242,7 @@ def _run(function, x, weight, bias, silu, sizes, **tensors):
     tensors |= {"x": x, "w": weight, "bias": bias}
     for name, t in tensors.items():
         if t is not None and t.numel():
-            fields[name] = (_address(t), *t.stride(), 1)[:4] if name in _STRIDED else _address(t)
+            fields[name] = (address(t), *t.stride(), 1)[:4] if name in _STRIDED else address(t)
     call = ffi.new("struct partita_causal *", fields)
     check(function(call))
     return call
@@ -294,14 +292,6 @@ def _run_states(x, states, weight, bias, indices, seqlens, starts, has_initial, 
         call = _run(lib.partita_causal_forward, x, weight, bias, silu, sizes, y=y, initial=states, final=states,
                     cache_indices=indices, cache_seqlens=seqlens, query_start_loc=starts, has_initial_state=has_initial)
     return y, call
-
-
-def _continue(known, x, states, weight, bias, indices, seqlens):
-    """Frames that continue states, in a call like one that is known."""
-    y = torch.empty_like(x)
-    check(lib.py_causal_continue(known, y.data_ptr(), x.data_ptr(), states.data_ptr(), weight.data_ptr(),
-                                 *(0 if t is None else t.data_ptr() for t in (bias, indices, seqlens))))
-    return y
 
 
 # Operators.
