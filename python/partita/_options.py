@@ -132,12 +132,14 @@ def options_to_c(*, device="cpu", engine=None, effort="estimate", threads=None, 
     """A struct partita_options, and what it points to; `check` then raises exceptions with the library's messages."""
     numbers = {"threads": threads, "workspace_limit": workspace_limit, "error_reach": error_reach,
                "saved_limit": saved_limit, "filter_uses": filter_uses}
+    if directions is None or isinstance(directions, str):
+        directions = (directions,) if directions else ()
     keep = [ffi.new("char []", device.encode()), ffi.NULL if engine is None else ffi.new("char []", engine.encode())]
     options = ffi.new("struct partita_options *", {
         "device": keep[0],
         "engine": keep[1],
         "effort": choice("effort", effort, _EFFORTS),
-        "directions": _directions_to_c(directions),
+        "directions": sum({choice("directions", d, DIRECTIONS) for d in directions}),  # none: the library's choice
         "error_budget": 0 if error_budget is None else float(error_budget),
         "wisdom": ffi.NULL if wisdom is None else wisdom._owner.c,
         "sample_rate": 0 if sample_rate is None else float(sample_rate),
@@ -153,12 +155,3 @@ def options_to_c(*, device="cpu", engine=None, effort="estimate", threads=None, 
 
 # Names of the options of a plan.
 NAMES = tuple(options_to_c.__kwdefaults__ or ())
-
-
-def _directions_to_c(directions):
-    """Bits of directions: 0 for None, which leaves the choice to the library."""
-    if directions is None:
-        return 0
-    if isinstance(directions, str):
-        directions = (directions,)
-    return sum({choice("directions", d, DIRECTIONS) for d in directions})

@@ -33,20 +33,17 @@ def integer(name, value):
         raise TypeError(f"{name} = {value!r}: an integer is needed") from None
 
 
-def natural(name, value):
-    """An integer that is not negative."""
+def natural(name, value, least=0):
+    """An integer that is not negative, or not below `least`."""
     value = integer(name, value)
-    if value < 0:
-        raise ValueError(f"{name} = {value}: not negative")
+    if value < least:
+        raise ValueError(f"{name} = {value}: {f'at least {least}' if least else 'not negative'}")
     return value
 
 
 def positive(name, value):
     """An integer of at least 1. (For the library 0 means a default, which Python leaves out.)"""
-    value = integer(name, value)
-    if value < 1:
-        raise ValueError(f"{name} = {value}: at least 1")
-    return value
+    return natural(name, value, 1)
 
 
 def optional(convert, name, value):
@@ -84,11 +81,10 @@ def pad(name, value):
     if isinstance(value, str):
         raise TypeError(f"{name} = {value!r}: numbers of zeros are needed; kernel // 2 on both sides of an odd kernel keep "
                         "the size")
-    if isinstance(value, (tuple, list)):
-        if len(value) != 2:
-            raise ValueError(f"{name} = {value!r}: zeros before and after an axis")
-        return integer(name, value[0]), integer(name, value[1])
-    return integer(name, value), integer(name, value)
+    pair = value if isinstance(value, (tuple, list)) else (value, value)
+    if len(pair) != 2:
+        raise ValueError(f"{name} = {value!r}: zeros before and after an axis")
+    return integer(name, pair[0]), integer(name, pair[1])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,11 +38,6 @@ def _operands(in1, in2, axes):
     return x, h, listed
 
 
-def _sizes(name, value, listed):
-    """One positive integer for each of the axes; a single one is that of every axis."""
-    return dict(zip(listed, each_axis(name, value, len(listed))))
-
-
 def _layout(x, h, windows, parts):
     """The axes of a product. `windows`: the results along those that are convolved (first index, number, distance);
     `parts`: None or imposed sizes."""
@@ -54,7 +49,7 @@ def _layout(x, h, windows, parts):
             taps, results = parts
         except (TypeError, ValueError):
             raise ValueError(f"parts = {parts!r}: sizes of the parts of in2 and of the blocks of results") from None
-        taps, results = _sizes("parts", taps, list(windows)), _sizes("parts", results, list(windows))
+        taps, results = (dict(zip(windows, each_axis("parts", sizes, rank))) for sizes in (taps, results))
     made = []
     for a, (n, m) in enumerate(zip(x.shape, h.shape)):
         if a not in windows:
@@ -85,7 +80,7 @@ def _convolve(x, h, mode, listed, stride, parts, dtype):
         raise ValueError(f"mode = {mode!r}: one of {', '.join(map(repr, _axes.MODES))}, or a slice")
     if window is not None and len(listed) != 1:
         raise ValueError(f"a slice of the result needs one axis, not {len(listed)}: name it by axes")
-    stride = _sizes("stride", stride, listed)
+    stride = dict(zip(listed, each_axis("stride", stride, len(listed))))
     shared = _axes.shared(x, h, listed)
     convolved = [a for a in listed if window is not None or stride[a] > 1 or a in shared]
     if window is None and _axes.swapped_if_valid(mode, x.shape, h.shape, convolved):

@@ -117,12 +117,13 @@ def is_measurable(x, w, b):
 def describe(layer, x, w, b, output_size):
     """The kind of a call: all that its time depends on. Sizes of which the first four bits agree are of one kind."""
     recorded = _ops.is_recorded(x, w, b)
+    autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
     layout = _geometry.memory_format(x, w) if x.dim() == w.dim() else torch.contiguous_format
     return {
         "layer": layer._function, "input": list(map(_near, x.shape)), "taps": list(w.shape), "bias": b is not None,
         "stride": layer.stride, "padding": layer.padding, "dilation": layer.dilation, "groups": layer.groups,
         "padding_mode": layer.padding_mode, "output_size": output_size and list(map(_near, output_size)),
-        "type": _name(x.dtype), "autocast": _name(autocast_type()),
+        "type": _name(x.dtype), "autocast": _name(autocast),
         "format": _name(layout) if x.is_contiguous(memory_format=layout) else "strided",
         "gradients": recorded and [x.requires_grad, w.requires_grad], "training": recorded and layer.training,
         "taps_stay": isinstance(w, torch.nn.Parameter), "threads": [torch.get_num_threads(), _options.get_threads()],
@@ -136,11 +137,6 @@ def _near(size):
 
 def _name(value):
     return value and str(value).removeprefix("torch.")
-
-
-def autocast_type():
-    """The type of the CPU's autocast, None without it."""
-    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
 
 
 def decide(layer, kind, x, w, b, output_size):
