@@ -30,9 +30,10 @@ __all__ = ["conv1d", "conv2d", "conv3d", "conv_general_dilated", "conv_transpose
            "conv_transpose3d", "serves"]
 
 _WIDER = {"float16": ("float32", "float64"), "bfloat16": ("float32", "float64"), "float32": ("float64",), "float64": ()}
-# Which of x, taps w and y is computed, from which others.
+# Which of x, taps w and y is computed, from which others, and their shapes.
 _DIRECTIONS = {"x": "backward_data", "w": "backward_weight", "y": "forward"}
 _OPERANDS = {"x": "yw", "w": "xy", "y": "xw"}
+_SHAPES = {"x": "input_shape", "w": "taps_shape", "y": "output_shape"}
 # The name is also in compiled programs that are kept in files, with arguments that another version may read otherwise.
 _TARGET = "partita_conv_" + _options.library_version()
 
@@ -117,7 +118,7 @@ def _described(lhs, rhs, dtype, numbers, stride, padding, lhs_dilation, rhs_dila
                       in_channels=channels[0], out_channels=channels[1], groups=groups * batch_groups,
                       kernel=tuple(kernel), size=tuple(size), stride=stride, dilation=dilation, pad=padding,
                       channels_last=last)
-    _shape(problem, "y")  # refuses sizes without a result
+    _ = problem.output_shape  # refuses sizes without a result
     return _Layer(problem, "x" if is_dilated else "y", tuple(numbers.lhs_spec[i] for i in order), numbers.rhs_spec,
                   tuple(order.index(numbers.out_spec.index(i)) for i in range(rank + 2)), batch_groups)
 
@@ -140,18 +141,14 @@ _conv = Primitive("partita_conv")
 _conv.def_impl(jax.jit(_conv.bind, static_argnames=("problem", "result")))
 
 
-def _shape(problem, name):
-    return {"x": problem.input_shape, "w": problem.taps_shape, "y": problem.output_shape}[name]
-
-
 def _channels(problem):
     """The axis of the channels of x and y."""
-    return problem.rank + 1 if problem.channels_last else 1
+    return 1 + problem.rank * problem.channels_last
 
 
 @_conv.def_abstract_eval
 def _abstract(first, second, *, problem, result):
-    return first.update(shape=_shape(problem, result), weak_type=False)
+    return first.update(shape=getattr(problem, _SHAPES[result]), weak_type=False)
 
 
 def _call(first, second, *, problem, result):
@@ -163,7 +160,7 @@ def _call(first, second, *, problem, result):
     layer = ffi.new("struct py_xla_layer *", {"problem": problem.to_c()[0], "threads": _options.get_threads() or 0,
                                               "direction": _options.DIRECTIONS[_DIRECTIONS[result]]})
     dtype = _arrays.LONG_NAMES[problem.signal]
-    call = jax.ffi.ffi_call(_TARGET, jax.ShapeDtypeStruct(_shape(problem, result), dtype))
+    call = jax.ffi.ffi_call(_TARGET, jax.ShapeDtypeStruct(getattr(problem, _SHAPES[result]), dtype))
     made = call(first.astype(dtype), second.astype(dtype), layer=np.frombuffer(ffi.buffer(layer), np.uint8))
     return made.astype(first.dtype)
 
@@ -186,7 +183,7 @@ def _mapped(operands, dims, *, problem, result):
     """jax.vmap: what is mapped joins the batch; if it is taps, or taps are computed, it joins the groups."""
     n = next(t.shape[dim] for t, dim in zip(operands, dims) if dim is not None)
     if n == 0:
-        return jnp.zeros((0, *_shape(problem, result)), operands[0].dtype), 0
+        return jnp.zeros((0, *getattr(problem, _SHAPES[result])), operands[0].dtype), 0
     into, names = {"x": 0, "y": 0}, ("batch",)
     if result == "w" or dims[1] is not None:
         into = {"w": 0, "x": _channels(problem), "y": _channels(problem)}
