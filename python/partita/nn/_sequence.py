@@ -233,7 +233,7 @@ _STRIDED = frozenset(("x", "y", "initial", "final", "gy", "gx", "gfinal", "ginit
 
 
 def _run(function, x, weight, bias, silu, sizes, **tensors):
-    """A call of the library, and its struct. None and tensors without elements are left out."""
+    """A call of the library, and its struct. The address of a tensor without elements is NULL."""
     weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach().contiguous()
     batch, channels, frames = x.shape if x.dim() == 3 else (*x.shape, 1)  # one frame has no axis
     fields = {"batch": batch, "channels": channels, "frames": frames, "taps": weight.shape[1], "silu": silu,
@@ -241,7 +241,7 @@ def _run(function, x, weight, bias, silu, sizes, **tensors):
               "log": log(), **sizes}
     tensors |= {"x": x, "w": weight, "bias": bias}
     for name, t in tensors.items():
-        if t is not None and t.numel():
+        if t is not None:
             fields[name] = (address(t), *t.stride(), 1)[:4] if name in _STRIDED else address(t)
     call = ffi.new("struct partita_causal *", fields)
     check(function(call))
