@@ -12,7 +12,7 @@ from partita._signal.rebound import PADDINGS, remembered
 _PIECE = 2**18  # samples that are transformed at once, if there are several transforms
 _ROUGH = 64  # transforms of n points are slower than convolutions of 2 n if n has a prime factor above this
 _TYPES, _SCALINGS = "bhilqBHILQfdFD", ("spectrum", "psd")  # NumPy's codes of types of samples
-_PADDINGS = {None: {}, "zeros": {}} | PADDINGS
+_PADDINGS: dict = {None: {}, "zeros": {}} | PADDINGS
 _OTHERS = "other arguments"  # which SciPy refuses, warns of, or computes
 
 
