@@ -74,21 +74,18 @@ static bool make_metadata(struct job *job, struct fault *fault)
     const struct sigmf_use use = {.end = INT64_MAX / 4, .up = 1};
     if (in) job->recording = *in;
     job->recording.rate = job->source.in->rate;
-    job->recording.root =
-        in ? json_deep_copy(in->root) : json_pack("{s:{s:s}}", "global", "core:version", "1.0.0");
-    json_t *captures = json_object_get(job->recording.root, "captures");
-    if (!json_array_size(captures)) {
-        captures = json_pack("[{s:i}]", "core:sample_start", 0);
-        json_object_set_new(job->recording.root, "captures", captures);
-    }
-    const json_t *first = json_object_get(json_array_get(captures, 0), "core:frequency");
-    job->source.middle = isfinite(given)         ? given
-                         : json_is_number(first) ? json_number_value(first)
-                                                 : NAN;
-    for (size_t i = 0; i < json_array_size(captures); i++) {
-        json_t *capture = json_array_get(captures, i);
-        if (isfinite(given) || !json_is_number(json_object_get(capture, "core:frequency")))
-            json_object_set_new(capture, "core:frequency", json_real(isfinite(given) ? given : 0));
+    job->recording.root = in ? json_deep_copy(in->root)
+                             : json_pack("{s:{s:s}, s:[{s:i}]}", "global", "core:version", "1.0.0",
+                                         "captures", "core:sample_start", 0);
+    json_t *captures = json_object_get(job->recording.root, "captures"), *capture;
+    size_t i;
+    job->source.middle = isfinite(given) ? given : NAN;
+    json_array_foreach(captures, i, capture)
+    {
+        const json_t *stated = json_object_get(capture, "core:frequency");
+        const bool known = json_is_number(stated) && !isfinite(given);
+        if (known) job->source.middle = json_number_value(stated);
+        else json_object_set_new(capture, "core:frequency", json_real(isfinite(given) ? given : 0));
     }
     return audio_check_captures(job->in, &use, fault) &&
            sigmf_check_positions(&job->recording, fault);
@@ -110,6 +107,11 @@ static bool plan_channels(struct job *job, struct fault *fault)
         c->settings.quiet = job->settings.quiet || i; // notes on outputs: once
         c->settings.iq = 1;                           // of outputs
         if (!channel_plan(job->channels, i, &job->source, fault)) return false;
+        const double rate = job->source.in->rate;
+        if (fabs(c->settings.tune) + c->bandwidth / 2 <= rate / 2 || c->bandwidth >= rate) continue;
+        table_fault(&job->table, c->row, COLUMN_BANDWIDTH, fault,
+                    "reaches beyond the band of IN, whose other end follows there");
+        report_warning(&job->settings, "%s", fault->text);
     }
     return true;
 }
@@ -277,23 +279,18 @@ static void give_up(struct job *job, struct channel *c)
     job->n_failed++;
 }
 
-// Writes what the channels have of the block that was completed.
-static void write_block(struct job *job)
+// Writes the results of a block that was completed, the number of which is `block`.
+static void write_block(struct job *job, uint64_t block)
 {
-    const uint64_t position = partita_channelizer_position(job->channelizer);
-    const size_t bytes = type_is_double(job->source.type) ? 16 : 8;
-    const enum partita_type type = bytes > 8 ? PARTITA_CF64 : PARTITA_CF32;
+    const enum partita_type type = type_is_double(job->source.type) ? PARTITA_CF64 : PARTITA_CF32;
     for (size_t i = 0; i < job->n; i++) {
         struct channel *c = &job->channels[i];
         size_t n;
         const char *y = partita_channelizer_output(job->channelizer, c->slot, &n);
-        if (!y) return; // no block was
-        const uint64_t block = partita_channelizer_block(job->channelizer);
-        const uint64_t first = (position / block - 1) * n,
-                       end = c->end < first + n ? c->end : first + n;
-        if (c->failed || c->next < first || c->next >= end) continue;
-        const size_t wanted = (size_t)(end - c->next);
-        if (!shard_write(&c->shard, c->out, type, y + (c->next - first) * bytes, wanted, &c->fault))
+        const uint64_t first = block * n, end = c->end < first + n ? c->end : first + n;
+        if (!y || c->failed || c->next < first || c->next >= end) continue;
+        y += (c->next - first) * partita_type_size(type);
+        if (!shard_write(&c->shard, c->out, type, y, (size_t)(end - c->next), &c->fault))
             give_up(job, c);
         c->next = end;
     }
@@ -307,7 +304,9 @@ static void feed(struct job *job, const char *x, size_t n)
         const size_t used = partita_channelizer_process(job->channelizer, x, n);
         if (x) x += used * bytes;
         n -= used;
-        write_block(job);
+        const uint64_t position = partita_channelizer_position(job->channelizer),
+                       block = partita_channelizer_block(job->channelizer);
+        if (position % block == 0) write_block(job, position / block - 1);
     }
 }
 
@@ -448,13 +447,9 @@ int channelize_main(const struct settings *settings)
                       open_signal(&job, &raw, &fault) && make_metadata(&job, &fault) &&
                       plan_channels(&job, &fault) && open_channelizer(&job, &fault) &&
                       open_outputs(&job, &fault) && run_pass(&job, &fault);
-    int status = EXIT_FAILED;
-    if (good) {
-        finish_outputs(&job);
-        status = conclude(&job);
-    } else {
-        status = report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
-    }
+    if (good) finish_outputs(&job);
+    const int status =
+        good ? conclude(&job) : report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
     release(&job);
     return status;
 }

@@ -52,17 +52,17 @@ bool table_fault(const struct table *table, const struct table_row *row, enum ta
 static bool find_column(const struct table *table, const char *name, enum table_column *ret,
                         struct fault *fault)
 {
-    char list[128] = "", hint[NEAREST_HINT_SIZE];
+    char hint[NEAREST_HINT_SIZE];
     struct nearest nearest = nearest_to(name);
     for (int i = 0; i < N_COLUMNS; i++) {
-        const size_t at = strlen(list);
         *ret = (enum table_column)i;
         if (strcmp(name, columns[i].name) == 0) return true;
         nearest_try(&nearest, columns[i].name);
-        snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", columns[i].name);
     }
-    return fault_set(fault, "%s: column '%.40s': no such column%s; there are %s", table->path, name,
-                     nearest_hint(&nearest, "", hint), list);
+    return fault_set(fault,
+                     "%s: column '%.40s': no such column%s; there are name, centre, frequency, "
+                     "rate, bandwidth, transition, attenuation and taps",
+                     table->path, name, nearest_hint(&nearest, "", hint));
 }
 
 // The next cell of a line, which a comma ends, or a quotation mark if it begins with one; NULL at

@@ -104,7 +104,7 @@ static void put_exit_status(void)
 {
     static const char *const rows[][2] = {
         {"0", "Success."},
-        {"1", "Failure: the output file was not written."},
+        {"1", "Failure: the output file was not written; of channelize, at least one was not."},
         {"2", "Wrong usage."},
         {"3", "Success with losses: the input was truncated or interrupted; with --strict, samples "
               "were clipped; in live, samples are "

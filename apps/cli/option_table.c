@@ -20,10 +20,12 @@ const struct command_row command_rows[N_COMMANDS] = {
     {"channelize", "TABLE IN OUT", "takes many channels of IN, each into an output of its own",
      "TABLE is CSV, whose first line names the columns, or JSON (.json), an array of objects with "
      "these names: name; centre, in Hz from the middle of IN, or frequency, absolute; rate of the "
-     "output; and as wanted bandwidth, beyond which everything is removed (default: the rate), "
-     "transition, the width of both slopes of the filter within it (default: a tenth), attenuation "
-     "(default: 80 dB), or taps, a file with a filter at the rate of IN. OUT is a folder of SigMF "
-     "recordings, or a name with {name} in it, such as {name}.wav or pipes/{name}. Outputs are as "
+     "output; and as wanted bandwidth, beyond which everything is removed (default: the rate, or "
+     "with taps all of IN), transition, the width of both slopes of the filter within it (default: "
+     "a tenth), attenuation (default: 80 dB), or taps, a file with a filter at the rate of IN, "
+     "times "
+     "n if that of the output is n/d of it. OUT is a folder of SigMF recordings, or a name with "
+     "{name} in it, such as {name}.wav or pipes/{name}. Outputs are as "
      "long as IN; like those of convolve --tune --tail no they have the delay of the filter. If an "
      "output fails, the others are completed, and the exit status is 1. ",
      3},
