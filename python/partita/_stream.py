@@ -384,8 +384,8 @@ class Stream(_objects.Running):
         StateError
             While `swapping`, or if the state is damaged or of another plan, with the reason; the stream is then unchanged.
         """
-        if not isinstance(state, (bytes, bytearray, memoryview, np.ndarray)):
-            raise TypeError(f"state is of type {type(state).__name__}: bytes that Stream.save returned are needed")
+        kinds = bytes, bytearray, memoryview, np.ndarray
+        require_type("state", state, kinds, "bytes that Stream.save returned are needed")
         with self._alone():
             log()
             status = lib.partita_stream_restore(self._c, ffi.from_buffer(state), len(state))

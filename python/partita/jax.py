@@ -209,13 +209,17 @@ def _named(rank):
         if transposed:
             w = jnp.flip(w, range(2, rank + 2)).reshape(groups, -1, *w.shape[1:]).swapaxes(1, 2)
             w = w.reshape(-1, *w.shape[2:])
+        if b is not None and b.shape != w.shape[:1]:
+            raise ValueError(f"bias has shape {b.shape}: one number for each output channel, {w.shape[:1]}, is needed")
         y = conv_general_dilated(x if x.ndim == w.ndim else x[None], w, stride, pads, up, dilation, None, groups)
         y = y if b is None else y + b.reshape(-1, *(1,) * rank)
         return y if x.ndim == w.ndim else y[0]
 
     def conv(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        pads = padding.upper() if isinstance(padding, str) else each_axis("padding", padding, rank, pad)
         layer = each_axis("stride", stride, rank), None, each_axis("dilation", dilation, rank), groups
+        if padding == "causal" and rank == 1:
+            padding = [(layer[2][0] * (weight.shape[-1] - 1), 0)]
+        pads = padding.upper() if isinstance(padding, str) else each_axis("padding", padding, rank, pad)
         return run(input, weight, bias, pads, layer)
 
     def conv_transpose(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):

@@ -50,3 +50,9 @@ def require_same_layer(ours, theirs, x, w, b, times=1, **layer):
     wanted = torch.autograd.grad(expected, [e for _, e in leaves], double(g))
     for i, (gradient, want) in enumerate(zip(gradients, wanted)):
         require_close(gradient, want, times, f"gradient {i}")
+
+
+def forward_derivative(function, x, w):
+    """The forward-mode derivative of a function of x and w with respect to w, in the direction of w."""
+    with torch.autograd.forward_ad.dual_level():
+        return torch.autograd.forward_ad.unpack_dual(function(x, torch.autograd.forward_ad.make_dual(w, w))).tangent

@@ -226,6 +226,14 @@ def test_named_functions_refuse():
             function(X[0, 0], W)
         with pytest.raises(ValueError, match="stride = .1, 1, 1.: a number, or one for each of 2 axes"):
             function(X, W, stride=(1, 1, 1))
+        with pytest.raises(ValueError, match="bias has shape .1,.: one number for each output channel"):
+            function(X, W, jnp.ones(1))
+
+
+def test_causal():
+    x, w = samples((2, 3, 20)), samples((4, 3, 5), seed=2)
+    expected = pj.conv1d(jnp.pad(x, ((0, 0), (0, 0), (8, 0))), w, dilation=2)
+    assert_near(pj.conv1d(x, w, padding="causal", dilation=2), expected, w.size)
 
 
 def compiled(*arguments):

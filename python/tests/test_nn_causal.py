@@ -10,6 +10,8 @@ import torch.nn.functional as F  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from nn_checks import forward_derivative  # noqa: E402
+
 from partita.nn import causal_conv1d, causal_conv1d_update  # noqa: E402
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
@@ -142,6 +144,9 @@ def test_packed_sequences(dtype):
     assert not y[:, 6:].any()  # padding, and frames of no sequence
     assert torch.equal(states[[1, 2, 4, 5, 6, 7, 8]], before[[1, 2, 4, 5, 6, 7, 8]])
     assert torch.equal(causal_conv1d(x[:, :5], w, query_start_loc=starts[:2]), causal_conv1d(x[None, :, :5], w)[0])
+    spread, copied = torch.stack([has, ~has], 1)[:, 0], before.clone()  # has_initial_state with a stride of 2
+    assert torch.equal(causal_conv1d(x, w, b, "silu", query_start_loc=starts, conv_states=copied, cache_indices=slots,
+                                     has_initial_state=spread), y)
     other = torch.where(slots == -1, 99, slots)
     again = causal_conv1d(x, w, b, "silu", query_start_loc=starts, conv_states=before, cache_indices=other,
                           has_initial_state=has, pad_slot_id=99)
@@ -197,9 +202,28 @@ def test_transforms_of_functions():
     weights = torch.stack([w, 2 * w])
     both = torch.vmap(lambda w: causal_conv1d(x, w))(weights)
     require_close(both[1], reference(x, 2 * w)[0])
+    require_close(torch.func.jvp(lambda w: causal_conv1d(x, w), (w,), (w,))[1], reference(x, w)[0])
+    require_close(forward_derivative(causal_conv1d, x, w), reference(x, w)[0])
+    with pytest.raises(NotImplementedError, match="seq_idx"):
+        torch.func.jvp(lambda w: causal_conv1d(x, w, seq_idx=torch.zeros(6, 9, dtype=torch.int32)), (w,), (w,))
     gx = torch.func.grad(lambda x: causal_conv1d(x, w, b).square().sum())(x)
     exact = x.double().requires_grad_()
     require_close(gx, torch.autograd.grad(reference(exact, w, b)[0].square().sum(), exact)[0], terms=4)
+
+
+def test_states_that_gradients_need_are_not_changed():
+    x, w, _, initial = operands("frames", torch.float32)
+    y = causal_conv1d(x, w.requires_grad_(), initial_states=initial)
+    for _ in range(2):  # the second call is like one that is known
+        version = initial._version
+        causal_conv1d_update(x[..., 0], initial, w.detach())
+        assert initial._version > version
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with torch.inference_mode():
+        states = torch.zeros(2, 37, 3)
+        causal_conv1d_update(x[..., 0], states, w)
+    causal_conv1d_update(x[..., 0], states, w.detach())
 
 
 def test_update_of_one_frame():
@@ -272,11 +296,23 @@ REFUSED = [
     (r"cache_seqlens\[0\] = -1", lambda: causal_conv1d_update(X, S, W, cache_seqlens=torch.tensor([-1, 0]))),
     ("give one of them", lambda: causal_conv1d_update(X, S, W, conv_state_indices=torch.tensor([1, 0]),
                                                       cache_indices=torch.tensor([1, 0]))),
+    (r"cache_indices\[0\] = -2", lambda: causal_conv1d_update(X, S, W, conv_state_indices=torch.tensor([-2, 1]))),
+    ("weight: on meta; cpu is needed", lambda: causal_conv1d(X, W.to("meta"))),
+    ("states: on meta", lambda: causal_conv1d_update(X, S.to("meta"), W)),
+    ("cache_indices: on meta", lambda: causal_conv1d_update(X, S, W, cache_indices=torch.tensor([0, 1]).to("meta"))),
+    ("has_initial_state: needs conv_states", lambda: causal_conv1d(X[0], W, query_start_loc=torch.tensor([0, 5]),
+                                                                   has_initial_state=torch.tensor([True]))),
+    ("x is of type ndarray: a tensor is needed", lambda: causal_conv1d(X.numpy(), W)),
+    ("weight is of type NoneType", lambda: causal_conv1d(X, None)),
+    ("bias is of type list", lambda: causal_conv1d(X, W, [0, 0, 0])),
+    ("conv_state is of type NoneType", lambda: causal_conv1d_update(X, None, W)),
+    ("cache_indices is of type list", lambda: causal_conv1d_update(X, S, W, cache_indices=[0, 1])),
+    ("query_start_loc is of type list", lambda: causal_conv1d(X[0], W, query_start_loc=[0, 5])),
 ]
 
 
 @pytest.mark.parametrize("text, call", REFUSED, ids=[text for text, _ in REFUSED])
 def test_bad_arguments_are_refused_by_name(text, call):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(TypeError if "is of type" in text else ValueError, match=text):
         call()
     assert not S.any()

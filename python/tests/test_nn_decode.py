@@ -144,6 +144,10 @@ def refusals(state, x):
         "x: shape": lambda: state.prefill(0, x[:2]),
         "x: torch.float64": lambda: state.step(frame.double(), [0]),
         "slots": lambda: state.step(frame, [-1]),
+        "x: on meta": lambda: state.step(frame.to("meta"), [0]),
+        "x is of type ndarray": lambda: state.step(frame.numpy()),
+        "x is of type int": lambda: state.prefill(x, 0),
+        "slots is of type int": lambda: state.step(frame, 0),
     }
 
 
@@ -152,7 +156,7 @@ def test_bad_calls_change_nothing(words):
     x = samples(3, 50)
     state = DecodeState(filters(3, 20), 2, max_frames=40, rewind=4)
     y = state.prefill(state.join(), x[:, :20])
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(TypeError if "is of type" in words else ValueError, match=words):
         refusals(state, x)[words]()
     rest = state.prefill(0, x[:, 20:40])
     assert torch.equal(torch.cat([y, rest], 1), prefill_whole(x[None, :, :40], filters(3, 20))[0])
@@ -170,5 +174,7 @@ def test_full_states_and_bad_options():
             DecodeState(filters(), **options)
     with pytest.raises(ValueError, match="taps: 1 axes"):
         DecodeState(filters()[0])
+    with pytest.raises(TypeError, match="taps is of type list: a tensor is needed"):
+        DecodeState([[1.0]])
     with pytest.raises(TypeError, match="pickled"):
         state.__reduce__()

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", exc_type=ImportError)
 import torch.nn.functional as F  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from nn_checks import double, random, require_close  # noqa: E402
+from nn_checks import double, forward_derivative, random, require_close  # noqa: E402
 
 from partita.nn import CausalLongConv, _long_conv, long_conv  # noqa: E402
 
@@ -128,6 +128,18 @@ def test_derivatives_of_both_orders(shape, groups, skip):
         assert torch.autograd.gradcheck(long_conv, alone) and torch.autograd.gradgradcheck(long_conv, alone)
 
 
+@pytest.mark.parametrize("shape", [(4, 9), (4, 2, 9)])
+def test_forward_derivatives_and_transforms(shape):
+    x, taps, D = (t.detach() for t in operands(16, (2, 4, 7), shape, True))
+    for derivative in (torch.func.jvp(lambda h: long_conv(x, h, D), (taps,), (taps,))[1],
+                       forward_derivative(lambda x, h: long_conv(x, h, D), x, taps)):
+        require_close(derivative, reference(x.double(), taps[..., :7].double()))
+    wanted = torch.autograd.grad(long_conv(x, taps.requires_grad_(), D).square().sum(), taps)[0]
+    taps = taps.detach()
+    require_close(torch.func.grad(lambda h: long_conv(x, h, D).square().sum())(taps), wanted.double(), 2)
+    require_close(torch.vmap(lambda x: long_conv(x, taps, D))(x[None])[0], long_conv(x, taps, D).double(), 2)
+
+
 def test_operators():
     x, taps, D = operands(13, (2, 4, 30), (4, 20), True)
     for arguments in ((x, taps, D), (x, taps, None)):
@@ -195,20 +207,28 @@ print(peak() - before)
     ({"taps": torch.ones(3, 0)}, "taps: shape"),
     ({"taps": torch.ones(3, 2, 20)}, "taps: shape"),
     ({"taps": torch.ones(3)}, "taps: shape"),
-    ({"taps": torch.ones(3, 20, dtype=torch.complex64)}, "taps: shape .*complex64"),
+    ({"taps": torch.ones(3, 20, dtype=torch.complex64)}, "taps: torch.complex64"),
+    ({"taps": torch.ones(3, 20, device="meta")}, "taps: on meta"),
+    ({"x": None}, "x is of type NoneType: a tensor is needed"),
+    ({"taps": [1.0]}, "taps is of type list"),
+    ({"D": 1.0}, "D is of type float"),
     ({"taps": torch.ones(1, 1).expand(3, (1 << 20) + 1)}, "at most 1048576"),
     ({"D": torch.ones(4)}, "D: shape"),
     ({"D": torch.ones(3, dtype=torch.int64)}, "D: torch.int64"),
 ])
 def test_refusals(change, words):
     given = {"x": torch.ones(2, 3, 20), "taps": torch.ones(3, 20), "D": torch.ones(3)} | change
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(TypeError if "is of type" in words else ValueError, match=words):
         long_conv(**given)
 
 
 def test_refusals_of_the_module():
-    with pytest.raises(ValueError, match="groups: 4 do not divide 6"):
-        CausalLongConv(6, 40, groups=4)
+    for words, arguments in {"groups: 4 do not divide 6": (6, 40, 4), "n_taps = 0": (6, 0), "channels = 0": (0, 40),
+                             "groups = -2": (6, 40, -2), "n_taps = 1048577": (1, (1 << 20) + 1)}.items():
+        with pytest.raises(ValueError, match=words):
+            CausalLongConv(*arguments)
+    with pytest.raises(ValueError, match="taps: 3 for each output"):
+        CausalLongConv(6, 40, 2).decode()
 
 
 @pytest.mark.parametrize("skip", [True, False])

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Decoding with long causal filters: sequences that are filled by prompts and continued token by token."""
+from collections.abc import Iterable
+
 import torch
 
 from partita import _fork, _objects
-from partita._errors import check, log
+from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
 from partita._problem import choice, natural, optional, positive
 
 from ._calls import address
-from ._sequence import _TYPES, _require
+from ._sequence import _TYPES, _require, _tensor
 
 
 class DecodeState:
@@ -52,7 +54,7 @@ class DecodeState:
     """
 
     def __init__(self, taps, sequences=1, *, max_frames=None, rewind=0, dtype=None, threads=None):
-        if taps.dim() != 2:
+        if _tensor("taps", taps).dim() != 2:
             raise ValueError(f"taps: {taps.dim()} axes; (channels, taps)")
         self.channels, self.dtype = len(taps), dtype or taps.dtype
         options = _options(*taps.shape, sequences, max_frames, rewind, self.dtype, threads)
@@ -92,19 +94,20 @@ class DecodeState:
 
     def prefill(self, slot, x):
         """Appends x (channels, any number of frames) to a sequence, and returns its outputs of the same shape."""
-        return self._run(lib.partita_decode_prefill, x, (self.channels, *x.shape[-1:]), natural("slot", slot))
+        shape = self.channels, *_tensor("x", x).shape[-1:]
+        return self._run(lib.partita_decode_prefill, x, shape, natural("slot", slot))
 
     def step(self, x, slots=None):
         """Appends x (sequences, channels) or (sequences, channels, 1 to 8 frames) to the sequences of these slots, by
         default 0, 1, .., and returns their outputs of the same shape. After an error no sequence has changed."""
-        slots = [natural("slots", slot) for slot in (range(len(x)) if slots is None else slots)]
+        n = len(_tensor("x", x))
+        slots = range(n) if slots is None else require_type("slots", slots, Iterable, "a list of slots is needed")
+        slots = [natural("slots", slot) for slot in slots]
         return self._run(lib.partita_decode_step, x, (len(slots), self.channels, *x.shape[2:3]),
                          ffi.new("size_t []", slots), len(slots))
 
     def _run(self, function, x, shape, *arguments):
         _require("x", x, shape, (self.dtype,))
-        if x.device.type != "cpu":
-            raise ValueError(f"x: {x.device}; states are in the memory of the CPU")
         x = x.detach().contiguous()
         y, step = torch.empty_like(x), len(arguments) == 2
         frames = 1 if step and x.dim() == 2 else x.shape[-1]

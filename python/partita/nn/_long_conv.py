@@ -9,10 +9,11 @@ import torch
 
 from partita._errors import check
 from partita._partita import lib
+from partita._problem import positive
 
 from . import _calls, _ops
 from ._decode import DecodeState
-from ._sequence import _require
+from ._sequence import _by_layers, _require, _tensor
 
 _TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _MAX_TAPS = 1 << 20
@@ -24,7 +25,8 @@ def long_conv(x, taps, D=None):
     A filter of each channel, up to as long as the sequence, whose output depends on present and earlier samples.
 
     ``y[b, c, t] = D[c] * x[b, c, t] + sum(taps[c, j] * x[b, c, t - j] for j in range(t + 1))``, as ``fftconv`` of Hyena
-    and H3 has it before its activation. All arguments have gradients, which can be differentiated again.
+    and H3 has it before its activation. All arguments have gradients, which can be differentiated again. Forward-mode
+    derivatives and the transforms of torch.func are computed by `functional.conv1d`.
 
     Parameters
     ----------
@@ -50,16 +52,21 @@ def long_conv(x, taps, D=None):
     -----
     Beyond results a call takes memory for some channels at a time: some 16 MiB, or what one group needs.
     """
-    if x.dim() != 3 or x.dtype not in _TYPES:
+    if _tensor("x", x).dim() != 3 or x.dtype not in _TYPES:
         raise ValueError(f"x: shape {list(x.shape)} of {x.dtype}; (batch, channels, frames) of real numbers")
-    channels, paths = x.shape[1], _paths(taps)
+    channels, paths = x.shape[1], _paths(_tensor("taps", taps))
     outputs, inputs, n_taps = paths.shape if paths.dim() == 3 else (0, 0, 0)
     groups = channels // max(inputs, 1)
     fits = groups and groups * inputs == channels and outputs and outputs % groups == 0 and 1 <= n_taps <= _MAX_TAPS
-    if not fits or (taps.dim() == 2 and outputs != channels) or taps.dtype not in _TYPES:
-        raise ValueError(f"taps: shape {list(taps.shape)} of {taps.dtype}; (channels, taps) or (out_channels, channels "
-                         f"/ groups, taps) for {channels} channels, of at most {_MAX_TAPS} real taps")
-    _require("D", D, (channels if channels == outputs else 0,), _TYPES)
+    if not fits or (taps.dim() == 2 and outputs != channels):
+        raise ValueError(f"taps: shape {list(taps.shape)}; (channels, taps) or (out_channels, channels / groups, taps) for "
+                         f"{channels} channels, of at most {_MAX_TAPS} taps")
+    _require("taps", taps, taps.shape, _TYPES, x.device)
+    _require("D", D, (channels if channels == outputs else 0,), _TYPES, x.device)
+    if _ops.is_transformed():
+        wide = x.to(torch.promote_types(x.dtype, taps.dtype))
+        y = _by_layers(wide, taps[..., :x.shape[2]].flip(-1), None, False, None)[0]
+        return (y if D is None else y + D.unsqueeze(1) * x).to(x.dtype)
     return _forward_op(x, taps, D)
 
 
@@ -80,9 +87,11 @@ class CausalLongConv(torch.nn.Module):
 
     def __init__(self, channels, n_taps, groups=None, skip=True, device=None, dtype=None):
         super().__init__()
-        if groups and channels % groups:
-            raise ValueError(f"groups: {groups} do not divide {channels} channels")
-        inputs = channels // (groups or channels)
+        channels, n_taps = positive("channels", channels), positive("n_taps", n_taps)
+        inputs, rest = divmod(channels, positive("groups", groups or channels))
+        if rest or n_taps > _MAX_TAPS:
+            raise ValueError(f"groups: {groups} do not divide {channels} channels" if rest else
+                             f"n_taps = {n_taps}: at most {_MAX_TAPS}")
         shape = (channels, n_taps) if inputs == 1 else (channels, inputs, n_taps)
         bound = (inputs * n_taps) ** -0.5
         self.taps = torch.nn.Parameter(torch.empty(shape, device=device, dtype=dtype).uniform_(-bound, bound))
@@ -93,6 +102,8 @@ class CausalLongConv(torch.nn.Module):
 
     def decode(self, sequences=1, **options):
         """A `DecodeState` with its further options, of layers without groups, which has the taps and D of now."""
+        if self.taps.dim() == 3:
+            raise ValueError(f"taps: {self.taps.shape[1]} for each output; only layers without groups have decoders")
         taps = self.taps.detach().float().clone()
         if self.D is not None:
             _skips(taps).add_(self.D.detach().unsqueeze(1))

@@ -53,6 +53,11 @@ def is_undispatched(*tensors):
     return all(t is None or (type(t) in _PLAIN and t.is_cpu and not _is_batched(t)) for t in tensors)
 
 
+def is_transformed():
+    """Whether forward-mode derivatives or torch.func see a call, for which operators other than `conv` have no rules."""
+    return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
+
+
 def is_recorded(*tensors):
     """Whether PyTorch records a call for gradients."""
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)

@@ -9,7 +9,7 @@ import operator
 import torch
 import torch.nn.functional as F
 
-from partita._errors import check, log
+from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
 from partita._problem import choice
 
@@ -19,6 +19,7 @@ from ._calls import address
 _TYPES = {torch.float32: lib.PARTITA_F32, torch.float16: lib.PARTITA_F16, torch.bfloat16: lib.PARTITA_BF16}
 _updates = _ops.Memo(64)  # calls of causal_conv1d_update, by their arguments
 _ACTIVATIONS = {None: False, False: False, "silu": True, "swish": True, True: True}
+_CPU = torch.device("cpu")
 
 
 def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, return_final_states=False, seq_idx=None,
@@ -77,8 +78,10 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
     -----
     Arguments as in causal-conv1d (Gu and Dao 2023) and in vLLM. Without gradients no memory is taken but for results.
     """
-    by_layers = (seq_idx is query_start_loc is None
-                 and (x.dtype == torch.float64 or torch._C._are_functorch_transforms_active()))
+    transformed = _ops.is_transformed()
+    by_layers = seq_idx is query_start_loc is None and (_tensor("x", x).dtype == torch.float64 or transformed)
+    if transformed and not by_layers:
+        raise NotImplementedError("seq_idx, query_start_loc: not with torch.func or forward-mode derivatives")
     channels = 1 if query_start_loc is None else 0
     weight, bias, silu = _parameters(x, (channels + 2,), channels, weight, bias, activation, by_layers)
     if query_start_loc is not None:
@@ -93,9 +96,9 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
         raise ValueError("conv_states, cache_indices, has_initial_state: need query_start_loc")
     final = return_final_states or final_states_out is not None
     shape = (x.shape[0], x.shape[1], weight.shape[1] - 1)
-    _require("initial_states", initial_states, shape, (x.dtype,))
-    _require("final_states_out", final_states_out, shape, (x.dtype,))
-    seq_idx = _integers("seq_idx", seq_idx, (x.shape[0], x.shape[2]))
+    _require("initial_states", initial_states, shape, (x.dtype,), x.device)
+    _require("final_states_out", final_states_out, shape, (x.dtype,), x.device)
+    seq_idx = _list("seq_idx", seq_idx, (x.shape[0], x.shape[2]), x.device)
     if seq_idx is not None and (initial_states is not None or final):
         raise ValueError("seq_idx: sequences within x have no states; leave out initial_states and final states")
     if by_layers:
@@ -153,10 +156,11 @@ def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cach
         y = torch.empty_like(x)
         check(lib.py_causal_continue(known, y.data_ptr(), x.data_ptr(), conv_state.data_ptr(), weight.data_ptr(),
                                      *(0 if t is None else t.data_ptr() for t in given[3:])))
+        _count(conv_state)
         return y
     weight, bias, silu = _parameters(x, (2, 3), 1, weight, bias, activation)
-    indices = _slots(x, 1, weight, conv_state, conv_state_indices, x.shape[0], pad_slot_id)
-    seqlens = _integers("cache_seqlens", cache_seqlens, x.shape[:1])
+    indices = _slots(x, 1, weight, _tensor("conv_state", conv_state), conv_state_indices, x.shape[0], pad_slot_id)
+    seqlens = _list("cache_seqlens", cache_seqlens, x.shape[:1], x.device)
     arguments = x, conv_state, weight, bias, indices, seqlens, None, None, silu
     as_given = _ops.is_plain_call(*given) and all(map(operator.is_, given, arguments))
     if as_given and x.numel() and all(t is None or t.is_contiguous() for t in (weight, bias)):
@@ -167,55 +171,64 @@ def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cach
 
 
 def _packed(x, weight, bias, silu, starts, states, indices, has_initial, pad_slot_id):
-    n = starts.shape[0] - 1 if starts.dim() == 1 else -1
-    starts = _integers("query_start_loc", starts, (max(n, 1) + 1,))
+    n = starts.shape[0] - 1 if _tensor("query_start_loc", starts).dim() == 1 else -1
+    starts = _list("query_start_loc", starts, (max(n, 1) + 1,), x.device)
     indices = _slots(x, 0, weight, states, indices, n, pad_slot_id)
-    _require("has_initial_state", has_initial, (n,), (torch.bool,))
+    has_initial = _list("has_initial_state", has_initial, (n,), x.device, (torch.bool,))
+    if states is None and has_initial is not None:
+        raise ValueError("has_initial_state: needs conv_states")
     states = x.new_empty(0) if states is None else states
     return _states(x.unsqueeze(0), states, weight, bias, indices, None, starts, has_initial, silu).squeeze(0)
 
 
 # Arguments. `channels` is the axis of channels of x.
 
-def _require(name, t, shape, dtypes):
+def _tensor(name, t):
+    return require_type(name, t, torch.Tensor, "a tensor is needed")
+
+
+def _require(name, t, shape, dtypes, device=_CPU):
     if t is None:
         return
-    if tuple(t.shape) != tuple(shape):
+    if tuple(_tensor(name, t).shape) != tuple(shape):
         raise ValueError(f"{name}: shape {list(t.shape)}, {list(shape)} fits the other tensors")
     if t.dtype not in dtypes:
         raise ValueError(f"{name}: {t.dtype}; {' or '.join(map(str, dtypes))}")
+    if t.device != device:
+        raise ValueError(f"{name}: on {t.device}; {device} is needed")
 
 
 def _parameters(x, axes, channels, weight, bias, activation, by_layers=False):
     """Taps and bias of one type, and whether SiLU follows."""
     types = (*_TYPES, torch.float64) if by_layers else tuple(_TYPES)
-    if x.dim() not in axes:
+    if _tensor("x", x).dim() not in axes:
         raise ValueError(f"x: {x.dim()} axes; {' or '.join(map(str, axes))}")
-    _require("x", x, x.shape, types)
-    if weight.dim() != 2 or not 1 <= weight.shape[1] <= 256:
+    _require("x", x, x.shape, types, x.device)
+    if _tensor("weight", weight).dim() != 2 or not 1 <= weight.shape[1] <= 256:
         raise ValueError(f"weight: shape {list(weight.shape)}; (channels, taps) with 1 to 256 taps")
-    _require("weight", weight, (x.shape[channels], weight.shape[1]), types)
-    _require("bias", bias, (x.shape[channels],), types)
+    _require("weight", weight, (x.shape[channels], weight.shape[1]), types, x.device)
+    _require("bias", bias, (x.shape[channels],), types, x.device)
     if bias is not None and bias.dtype != weight.dtype:
         weight, bias = weight.float(), bias.float()
     return weight, bias, choice("activation", activation, _ACTIVATIONS)
 
 
-def _integers(name, t, shape):
-    _require(name, t, shape, (torch.int32, torch.int64))
-    return None if t is None else t.to(torch.int32).contiguous()
+def _list(name, t, shape, device, dtypes=(torch.int32, torch.int64)):
+    """A tensor as the library reads it: contiguous, in the first type."""
+    _require(name, t, shape, dtypes, device)
+    return None if t is None else t.to(dtypes[0]).contiguous()
 
 
 def _slots(x, channels, weight, states, indices, n, pad_slot_id):
     """Slots of n sequences, with -1 for padding."""
-    indices = _integers("cache_indices", indices, (n,))
+    indices = _list("cache_indices", indices, (n,), x.device)
     if states is not None:
         rows, past = x.shape[channels], weight.shape[1] - 1
-        if states.dim() != 3 or states.shape[1] != rows or states.shape[2] < past:
+        if _tensor("conv_states", states).dim() != 3 or states.shape[1] != rows or states.shape[2] < past:
             raise ValueError(f"states: shape {list(states.shape)}; (slots, {rows}, at least {past})")
         if indices is None and states.shape[0] < n:
             raise ValueError(f"states: {states.shape[0]} slots for {n} sequences; give indices")
-        _require("states", states, states.shape, (x.dtype,))
+        _require("states", states, states.shape, (x.dtype,), x.device)
     return indices if indices is None or pad_slot_id == -1 else torch.where(indices == pad_slot_id, -1, indices)
 
 
@@ -291,7 +304,15 @@ def _run_states(x, states, weight, bias, indices, seqlens, starts, has_initial, 
     if x.numel():
         call = _run(lib.partita_causal_forward, x, weight, bias, silu, sizes, y=y, initial=states, final=states,
                     cache_indices=indices, cache_seqlens=seqlens, query_start_loc=starts, has_initial_state=has_initial)
+    _count(states)
     return y, call
+
+
+def _count(states):
+    """Counts a change in place, so that PyTorch refuses gradients for which the states were kept. Not where none are
+    recorded: it takes a tenth of an update of one frame."""
+    if torch.is_grad_enabled() and not states.is_inference():
+        torch.autograd.graph.increment_version(states)
 
 
 # Operators.
@@ -317,9 +338,10 @@ def _save(ctx, inputs, output):
 
 def _by_layers(x, weight, bias, silu, initial):
     """The same by a layer of `functional`."""
-    before = x.new_zeros(*x.shape[:2], weight.shape[1] - 1) if initial is None else initial
+    before = x.new_zeros(*x.shape[:2], weight.shape[-1] - 1) if initial is None else initial
     whole, bias = torch.cat([before, x], -1), bias if bias is None else bias.to(x.dtype)
-    y = functional.conv1d(whole, weight.to(x.dtype).unsqueeze(1), bias, groups=x.shape[1])
+    w = (weight if weight.dim() == 3 else weight.unsqueeze(1)).to(x.dtype)
+    y = functional.conv1d(whole, w, bias, groups=x.shape[1] // w.shape[1])
     return F.silu(y) if silu else y, whole[..., x.shape[-1]:]
 
 
