@@ -39,7 +39,6 @@ _TARGET = "partita_conv_" + _options.library_version()
 
 jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(int(ffi.cast("uintptr_t", ffi.addressof(lib, "py_xla_call")))))
 
-
 # A call of conv_general_dilated as a problem of the library: it computes "y", or "x" if lhs is dilated.
 _Layer = collections.namedtuple("_Layer", "problem result lhs_axes rhs_axes out_axes batch_groups")
 
@@ -146,11 +145,6 @@ def _channels(problem):
     return 1 + problem.rank * problem.channels_last
 
 
-@_conv.def_abstract_eval
-def _abstract(first, second, *, problem, result):
-    return first.update(shape=getattr(problem, _SHAPES[result]), weak_type=False)
-
-
 def _call(first, second, *, problem, result):
     """The call of the library in a program of XLA."""
     if problem.signal in ("f16", "bf16"):
@@ -174,8 +168,7 @@ def _transposed(wanted, g, first, second, *, problem, result):
 
 def _join(t, axis, dim=0, n=None):
     """An axis joins another one, which `axis` is without it; if `dim` is None, t is repeated n times for that."""
-    t = jnp.broadcast_to(t, (n, *t.shape)) if dim is None else t
-    t = jnp.moveaxis(t, dim or 0, axis)
+    t = jnp.moveaxis(jnp.broadcast_to(t, (n, *t.shape)) if dim is None else t, dim or 0, axis)
     return t.reshape(*t.shape[:axis], -1, *t.shape[axis + 2:])
 
 
@@ -195,6 +188,8 @@ def _mapped(operands, dims, *, problem, result):
     return made.reshape(*made.shape[:axis], n, -1, *made.shape[axis + 1:]), axis
 
 
+_conv.def_abstract_eval(lambda first, second, *, problem, result: first.update(
+    shape=getattr(problem, _SHAPES[result]), weak_type=False))
 mlir.register_lowering(_conv, mlir.lower_fun(_call, multiple_results=False), platform="cpu")
 ad.defbilinear(_conv, functools.partial(_transposed, 0), functools.partial(_transposed, 1))
 batching.primitive_batchers[_conv] = _mapped
@@ -234,6 +229,4 @@ def _named(rank):
     return conv, conv_transpose
 
 
-conv1d, conv_transpose1d = _named(1)
-conv2d, conv_transpose2d = _named(2)
-conv3d, conv_transpose3d = _named(3)
+(conv1d, conv_transpose1d), (conv2d, conv_transpose2d), (conv3d, conv_transpose3d) = map(_named, (1, 2, 3))

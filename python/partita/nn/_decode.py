@@ -74,11 +74,11 @@ class DecodeState:
 
     def join(self):
         """Opens the free slot of lowest number for a sequence without frames, and returns the number."""
-        return self._call(lib.partita_decode_join, result=ffi.new("size_t *"))
+        return self._call(lib.partita_decode_join, ffi.new("size_t *"))[0]
 
     def clone(self, slot):
         """Opens the free slot of lowest number for a copy of a sequence, and returns the number."""
-        return self._call(lib.partita_decode_clone, natural("slot", slot), result=ffi.new("size_t *"))
+        return self._call(lib.partita_decode_clone, natural("slot", slot), ffi.new("size_t *"))[0]
 
     def drop(self, slot):
         """Ends a sequence; its slot is free."""
@@ -116,11 +116,11 @@ class DecodeState:
             self._call(function, *arguments, *((frames, *data) if step else (*data, frames)))
         return y
 
-    def _call(self, function, *arguments, result=None):
+    def _call(self, function, *arguments):
         with self._lock:
             lib.py_log_forget()
-            check(function(self._owner.c, *arguments, *(() if result is None else (result,))))
-        return None if result is None else result[0]
+            check(function(self._owner.c, *arguments))
+        return arguments[-1]  # where a result is
 
 
 def _options(channels, n_taps, sequences, max_frames, rewind, dtype, threads):

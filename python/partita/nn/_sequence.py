@@ -4,8 +4,6 @@
 The operators are partita::causal_conv1d with its gradients, and partita::causal_conv1d_states, which changes states in
 place. Optional results that are not wanted are tensors without elements.
 """
-import operator
-
 import torch
 import torch.nn.functional as F
 
@@ -162,7 +160,7 @@ def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cach
     indices = _slots(x, 1, weight, _tensor("conv_state", conv_state), conv_state_indices, x.shape[0], pad_slot_id)
     seqlens = _list("cache_seqlens", cache_seqlens, x.shape[:1], x.device)
     arguments = x, conv_state, weight, bias, indices, seqlens, None, None, silu
-    as_given = _ops.is_plain_call(*given) and all(map(operator.is_, given, arguments))
+    as_given = _ops.is_plain_call(*given) and all(a is b for a, b in zip(given, arguments))
     if as_given and x.numel() and all(t is None or t.is_contiguous() for t in (weight, bias)):
         y, call = _run_states(*arguments)
         _updates.keep(call, *given, activation, pad_slot_id)
@@ -236,8 +234,7 @@ def _numbers(starts, frames):
     """seq_idx of packed sequences."""
     if starts[0] != 0 or starts[-1] > frames or (starts.diff() < 0).any():
         raise ValueError(f"query_start_loc: {starts.tolist()}; numbers from 0 on that do not fall, up to {frames}")
-    numbers = torch.repeat_interleave(starts.diff())
-    return F.pad(numbers, (0, frames - len(numbers)), value=-1).unsqueeze(0)
+    return F.pad(torch.repeat_interleave(starts.diff()), (0, frames - int(starts[-1])), value=-1).unsqueeze(0)
 
 
 # Calls of the library. Functions that allocate results also make the operators' results without values.
@@ -248,10 +245,9 @@ _STRIDED = frozenset(("x", "y", "initial", "final", "gy", "gx", "gfinal", "ginit
 def _run(function, x, weight, bias, silu, sizes, **tensors):
     """A call of the library, and its struct. The address of a tensor without elements is NULL."""
     weight, bias = weight.detach().contiguous(), None if bias is None else bias.detach().contiguous()
-    batch, channels, frames = x.shape if x.dim() == 3 else (*x.shape, 1)  # one frame has no axis
-    fields = {"batch": batch, "channels": channels, "frames": frames, "taps": weight.shape[1], "silu": silu,
-              "type": _TYPES[x.dtype], "taps_type": _TYPES[weight.dtype], "threads": torch.get_num_threads(),
-              "log": log(), **sizes}
+    fields = dict(zip(("batch", "channels", "frames"), (*x.shape, 1)))  # one frame may have no axis
+    fields |= {"taps": weight.shape[1], "silu": silu, "type": _TYPES[x.dtype], "taps_type": _TYPES[weight.dtype],
+               "threads": torch.get_num_threads(), "log": log(), **sizes}
     tensors |= {"x": x, "w": weight, "bias": bias}
     for name, t in tensors.items():
         if t is not None:
