@@ -110,15 +110,6 @@ static int affordable_threads(const struct partita_plan *plan,
     return max < (size_t)plan->threads ? (int)max : plan->threads;
 }
 
-// Threads that the predicted time of a call pays for: opening a parallel loop costs microseconds,
-// and milliseconds while other work keeps the cores busy.
-static int worthwhile_threads(int threads, double seconds)
-{
-    static const double SECONDS_A_THREAD = 50e-6;
-    const double max = 1 + floor(seconds / SECONDS_A_THREAD);
-    return max < threads ? (int)max : threads;
-}
-
 // Estimates the engines that may be chosen.
 static void estimate_all(const struct partita_plan *plan, const struct partita_options *options,
                          const struct cost_model *model)
@@ -177,8 +168,11 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->parts_asked = options->engine && options->parts.taps;
     plan->choice = choice;
     plan->unbounded = compare_unbounded(plan, options, &model);
-    if (!options->threads && !plan->shape.stream && plan->device->host)
-        plan->threads = worthwhile_threads(plan->threads, choice.seconds);
+    // Opening a parallel loop costs microseconds, and milliseconds while other work keeps the cores
+    // busy: a thread for each 50 microseconds of a call.
+    const double max = 1 + floor(choice.seconds / 50e-6);
+    if (!options->threads && !plan->shape.stream && plan->device->host && max < plan->threads)
+        plan->threads = (int)max;
     const struct request request =
         estimate_request(plan, options, &model, plan->engine, choice.transform);
     const enum partita_status status = plan_create_state(plan, &request);

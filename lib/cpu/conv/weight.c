@@ -244,7 +244,7 @@ static struct product_matrix weight_operand(const struct conv_layout *layout,
         char *to = copy + i / images * stride * bytes + i % images * row * size;
         const struct sample_rows wide = {to, 1, 0, 1, row};
         if (!layout->pairs) samples_move(pass->plan, &wide, there.at + from * half, false);
-        else memset((char *)memcpy(to, there.at + from * half, row * half) + row * half, 0, half);
+        else samples_window(to, there.at + from * half, row, 0, 1, row + 1, half);
     }
     for (size_t i = 0; i < rows && crossed; i += 2) {
         const char *from = there.at + i * step * half;

@@ -17,15 +17,6 @@ static size_t aligned_before(const struct shape *shape)
     return size_round_up(shape->axis[0].span - 1, MEM_ALIGN / shape->sample_bytes);
 }
 
-// Hop for a transform of n samples, of which `hop` do not wrap.
-static size_t aligned_hop(const struct shape *shape, size_t n, size_t hop)
-{
-    const struct axis *axis = &shape->axis[0];
-    const bool lone = (axis->out - 1) * axis->stride < hop;
-    const bool shorter = hop <= ALIGNED_LINES * MEM_ALIGN / shape->sample_bytes;
-    return lone || shorter ? hop : n - aligned_before(shape);
-}
-
 // Hop for a transform of n samples: the samples that do not wrap, at most as the latency allows;
 // for streams one more than a multiple of the stride, so that the latency hop - 1 is whole output
 // frames. 0 if nothing is left.
@@ -34,7 +25,9 @@ static size_t hop_for(const struct shape *shape, size_t n)
     const struct axis *axis = &shape->axis[0];
     if (n < axis->span) return 0;
     const size_t hop = n - axis->span + 1;
-    if (!shape->stream) return aligned_hop(shape, n, hop);
+    const bool lone = (axis->out - 1) * axis->stride < hop;
+    const bool shorter = hop <= ALIGNED_LINES * MEM_ALIGN / shape->sample_bytes;
+    if (!shape->stream) return lone || shorter ? hop : n - aligned_before(shape);
     const size_t step = shape_output_step(shape);
     const size_t latency = size_min(hop - 1, shape->latency) / step * step;
     return latency ? latency + 1 : 0;
