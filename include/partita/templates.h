@@ -71,9 +71,9 @@ struct partita_match_options {
 // Finds all matches of all templates.
 // Shapes:  x [channels] pointers to n samples.
 // Ranges:  squares of samples are in the range of float. A value has the error of a transform,
-// about 2^-24 times the norm of the signal in a
-//          block of the transform, of 12 times the longest template, divided by that under the
-//          template. Where the latter is below 2^-18 of the largest in the block, r is 0.
+//          about 2^-24 times the norm of the signal in a block of the transform, of 12 times the
+//          longest template, divided by that under the template. Where the latter is below 2^-18 of
+//          the largest in the block, r is 0.
 // Errors:  PARTITA_ERR_ARG for a field out of range, or a template that is not finite or is silent
 //          (with zero_mean: constant) in a channel that it reads; the log line names it.
 //          PARTITA_ERR_UNSUPPORTED for a field that the library does not know; PARTITA_ERR_NOMEM.

@@ -112,8 +112,11 @@ def test_phase_weighted_stacks_are_their_definition(power, rng):
 def test_samples_that_are_not_finite_stay_with_their_pairs(rng):
     x = rng.normal(size=(4, 900))
     y = signal.correlate_pairs(x, 4, window=300, normalise=True)
+    masked = np.ma.array(x.copy(), mask=False)
+    masked[2, 450] = np.ma.masked
     x[2, 450] = np.nan
     changed = signal.correlate_pairs(x, 4, window=300, normalise=True)
+    np.testing.assert_array_equal(signal.correlate_pairs(masked, 4, window=300, normalise=True), changed)
     affected = (np.column_stack(np.triu_indices(4)) == 2).any(axis=1)
     assert np.isnan(changed[affected]).all()
     np.testing.assert_array_equal(changed[~affected], y[~affected])
@@ -131,6 +134,9 @@ def test_samples_that_are_not_finite_stay_with_their_pairs(rng):
     (dict(stack="mean"), ValueError, "stack = 'mean': one of 'linear', 'phase-weighted', None"),
     (dict(normalise="max"), ValueError, "normalise = 'max'"),
     (dict(out=np.empty((6, 4))), ValueError, r"out has shape \(6, 4\), not \(6, 9\)"),
+    (dict(out=[0]), ValueError, r"out has shape \(1,\), not \(6, 9\)"),
+    (dict(out=np.empty((6, 9), int)), TypeError, "out must be an array of floating-point numbers"),
+    (dict(threads=0), ValueError, "threads = 0"),
     (dict(memory=0), ValueError, "memory"),
     (dict(signals=np.ones(50)), ValueError, r"signals has shape \(50,\)"),
     (dict(signals=np.ones((0, 50))), ValueError, r"signals has shape \(0, 50\)"),

@@ -96,12 +96,36 @@ def test_tensors():
     ({"threshold": 0.5, "distance": 0}, "distance"),
     ({"threshold": 0.5, "delays": [[0, 1, 2]]}, r"delays has shape \(1, 3\)"),
     ({"threshold": 0.5, "weights": [[np.inf, 1]]}, "must be finite"),
+    ({"threshold": 0.5, "weights": [[1, 1e39]]}, r"channel 1: .* weight to at most 2\*\*64"),
     ({"threshold": 0.5, "delays": [[0, 2**30]]}, "delays"),
 ])
 def test_arguments(kwargs, text):
     x = np.random.default_rng(6).standard_normal((2, 500))
     with pytest.raises(ValueError, match=text):
         signal.match_templates(x, [x[:, :50]], **kwargs)
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2", ">f4", "i8"])
+def test_types_of_samples(dtype):
+    x = np.random.default_rng(8).integers(0, 2 if dtype == "?" else 100, (2, 9000)).astype(dtype)
+    assert signal.match_templates(x, [x[:, 700:800]], threshold=0.99)["time"].tolist() == [700]
+
+
+def test_masked_samples_are_gaps():
+    x = np.random.default_rng(9).standard_normal((2, 3000))
+    masked = np.ma.array(x, mask=False)
+    masked[1, 750] = np.ma.masked
+    assert signal.match_templates(masked, [x[:, 700:800], x[:, 800:900]], threshold=0.99)["time"].tolist() == [800]
+
+
+def test_complex_operands_are_refused():
+    x = np.random.default_rng(10).standard_normal((2, 500))
+    with pytest.raises(TypeError, match="signal has samples of complex128: real ones"):
+        signal.match_templates(x + 0j, [x[:, :50]], threshold=0.5)
+    with pytest.raises(TypeError, match=r"templates\[0\] has samples of complex128: real ones"):
+        signal.match_templates(x, [x[:, :50] + 0j], threshold=0.5)
+    with pytest.raises(TypeError, match="weights must be real numbers"):
+        signal.match_templates(x, [x[:, :50]], threshold=0.5, weights=1j)
 
 
 def test_templates_are_checked():

@@ -32,6 +32,14 @@ def summed(x, h, spans):
     return all(v.dtype.kind in _SUMMED_KINDS for v in (x, h)) and sums.few(x, h, spans)
 
 
+def real(name, x):
+    """An array of real numbers, with NaN where a masked one has no sample."""
+    dtype = np.result_type(x.dtype, np.float32)
+    if dtype.kind != "f":
+        raise TypeError(f"{name} has samples of {x.dtype}: real ones are needed, as those of {name}.real")
+    return x.astype(dtype).filled(np.nan) if np.ma.isMaskedArray(x) else np.asarray(x)
+
+
 def working(x, precision):
     """x in single or double precision, real or complex as it is."""
     double = precision == 8

@@ -6,8 +6,8 @@ from partita._errors import check, log
 from partita._objects import create
 from partita._options import get_threads
 from partita._partita import ffi, lib
-from partita._problem import choice, natural, positive
-from partita._signal import native, spectra, tensors
+from partita._problem import choice, natural, optional, positive
+from partita._signal import dtypes, native, spectra, tensors
 
 _CHUNK = 2**26  # bytes of samples that are read at a time
 
@@ -37,7 +37,7 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
     out : array_like, optional
         For results, of their shape: an array of NumPy, Zarr or h5py.
     threads : int, optional
-        By default all cores.
+        By default what `partita.set_threads` says, or all cores.
     memory : int, optional
         Bytes for sums of pairs. If they are too few for all pairs, the signals are read several times.
 
@@ -49,8 +49,9 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
 
     Notes
     -----
-    A sample that is not finite makes the results of the pairs of its signal NaN, and no others. Besides `memory` and
-    results that are not written to `out`, a call needs about 32 * (8 * max_lag + 1024) samples for each signal, and 64 MiB.
+    A sample that is masked or not finite makes the results of the pairs of its signal NaN, and no others. Besides
+    `memory` and results that are not written to `out`, a call needs about 32 * (8 * max_lag + 1024) samples for each
+    signal, and 64 MiB.
     Phase-weighted stacks are those of Schimmel and Paulssen, Geophysical Journal International 130 (1997).
 
     Examples
@@ -65,12 +66,14 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
     ((1, 11), 3, 1.0)
     """
     signals = signals if hasattr(signals, "shape") else np.asarray(signals)
+    signals = dtypes.real("signals", signals) if np.ma.isMaskedArray(signals) else signals
     if len(signals.shape) != 2 or 0 in signals.shape:
         raise ValueError(f"signals has shape {tuple(signals.shape)}: (signals, samples) is needed")
     n, samples = signals.shape
     dtype, phases = np.result_type(signals.dtype, np.float32), stack == "phase-weighted"
     if native.NAMES.get(dtype) not in ("f32", "f64"):
         raise TypeError(f"signals has samples of {signals.dtype}: real ones of up to 64 bits are needed")
+    threads = optional(positive, "threads", threads)
     choice("stack", stack, {"linear": 0, "phase-weighted": 0, None: 0})
     choice("normalise", normalise, {False: 0, True: 0, "zero-mean": 0})
     lags, window = 2 * natural("max_lag", max_lag) + 1, positive("window", samples if window is None else window)
@@ -83,8 +86,10 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
         raise ValueError(f"pairs: rows of two numbers of signals from 0 to {n - 1} are needed")
     shape = (len(pairs), lags) if stack else (len(starts), len(pairs), lags)
     out = np.empty(shape, dtype) if out is None else out
-    if tuple(out.shape) != shape:
-        raise ValueError(f"out has shape {tuple(out.shape)}, not {shape}")
+    if tuple(np.shape(out)) != shape:
+        raise ValueError(f"out has shape {tuple(np.shape(out))}, not {shape}")
+    if not hasattr(out, "dtype") or not np.can_cast(dtype, out.dtype, "same_kind"):
+        raise TypeError(f"out must be an array of floating-point numbers: results are of {dtype}")
     length = 1 << (2 * lags + 510).bit_length()  # of transforms: at least 4 max_lag + 512
     block = -(-window // -(-window // (length - lags + 1)))
     part = block * max(1, _CHUNK // (n * block * dtype.itemsize))

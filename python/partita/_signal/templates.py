@@ -9,8 +9,10 @@ from partita._errors import check, log
 from partita._options import get_threads
 from partita._partita import ffi, lib
 from partita._problem import optional, positive
+from partita._signal import dtypes
 
 _MATCH = np.dtype([("template", np.intp), ("time", np.int64), ("value", float)])  # as struct partita_match
+_LARGEST = 2.0**64  # weight, whose products with correlations stay in the range of single precision
 _FAR = 2**40  # samples beyond any delay
 
 
@@ -58,9 +60,10 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
 
     Notes
     -----
-    There is no value where samples under a template do not exist, are infinite or NaN, which is how gaps are given. The
-    correlation with a silent channel, or with `zero_mean` a constant one, is 0. A signal without end is searched in
-    pieces that overlap by templates, delays and twice the distance; of a piece, matches near its ends may be wrong.
+    There is no value where samples under a template do not exist, are infinite, NaN or masked, which is how gaps are
+    given. The correlation with a silent channel, or with `zero_mean` a constant one, is 0. A signal without end is
+    searched in pieces that overlap by templates, delays and twice the distance; of a piece, matches near its ends may be
+    wrong.
 
     Examples
     --------
@@ -75,8 +78,8 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     >>> found["template"], found["time"], found["value"].round(1)
     (array([0, 1]), array([ 700, 4000]), array([ 0.7, -0.9]))
     """
-    x = np.atleast_2d(_array(signal))
-    events = [np.atleast_2d(_array(h)) for h in templates]
+    x = np.atleast_2d(_array("signal", signal))
+    events = [np.atleast_2d(_array(f"templates[{i}]", h)) for i, h in enumerate(templates)]
     channels, count = x.shape[0], len(events)
     if x.ndim != 2 or channels == 0:
         raise ValueError(f"signal has shape {x.shape}: (n,) or (channels, n) is needed")
@@ -89,9 +92,9 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     weights = _table("weights", 1 / channels if weights is None else weights, (count, channels), float)
     for i, c in np.argwhere(weights != 0):
         varies = np.ptp(events[i][c]) if zero_mean else events[i][c].any()
-        if not np.isfinite(events[i][c]).all() or not np.isfinite(weights[i, c]) or not varies:
+        if not np.isfinite(events[i][c]).all() or not abs(weights[i, c]) <= _LARGEST or not varies:
             raise ValueError(f"templates[{i}], channel {c}: must be finite and not {'constant' if zero_mean else '0'}; "
-                             "or set its weight to 0")
+                             "set its weight to at most 2**64, or to 0 to omit it")
     first = np.min(delays, axis=1, where=weights != 0, initial=_FAR)
     # Templates of one length follow each other, so that norms are computed once.
     order = np.argsort([h.shape[1] for h in events], kind="stable")
@@ -115,14 +118,16 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     return result
 
 
-def _array(x):
-    return x.detach().numpy() if is_tensor(x) else np.asarray(x)
+def _array(name, x):
+    x = dtypes.real(name, x.detach().numpy() if is_tensor(x) else np.asanyarray(x))
+    # NumPy does not subtract booleans, and its sums of float16 overflow.
+    return x if x.dtype.itemsize > 2 else x.astype(np.float32)
 
 
 def _table(name, given, shape, dtype):
     table = np.asarray(given)
-    if dtype is np.int64 and table.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers")
+    if table.dtype.kind not in ("iu" if dtype is np.int64 else "biuf"):
+        raise TypeError(f"{name} must be {'integers' if dtype is np.int64 else 'real numbers'}")
     try:
         return np.ascontiguousarray(np.broadcast_to(table, shape), dtype)
     except ValueError:
