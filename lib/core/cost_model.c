@@ -26,18 +26,19 @@ static size_t last_cache(void)
 {
     static _Atomic size_t known;
     if (known) return known;
-    size_t kib = 0;
+    size_t kib = 0, bytes = (size_t)1 << 25;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    const long package = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (package > 0) bytes = (size_t)package;
+#endif
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
     if (file) {
         if (fscanf(file, "%zuK", &kib) != 1) kib = 0;
         fclose(file);
     }
-    if (kib > 0 && kib < SIZE_MAX >> 10) return known = kib << 10;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    if (bytes > 0) return known = (size_t)bytes;
-#endif
-    return known = (size_t)1 << 25;
+    if (kib > 0 && kib < SIZE_MAX >> 10) bytes = kib << 10;
+    known = bytes;
+    return bytes;
 }
 
 // Relative to measured rates: the kernels of layers have the same vectors, caches and memory. The
