@@ -192,7 +192,7 @@ enum partita_status causal_resolve(struct causal *ret, const struct partita_caus
         return PARTITA_ERR_ARG;
     const size_t past = size_max(c->taps - 1, 1);
     const bool rows = c->x.frame != 1 || c->frames < 2 * CAUSAL_LANES;
-    const size_t lanes = rows ? CAUSAL_MAX_BLOCK >> backward : 2 * CAUSAL_LANES;
+    const size_t lanes = rows ? (size_t)CAUSAL_MAX_BLOCK >> backward : (size_t)2 * CAUSAL_LANES;
     const size_t eighth = c->channels / 8; // eight tasks, so that there is work for threads
     const size_t max = size_min(size_min(eighth, lanes), CAUSAL_TILE / 2 / past);
     const enum cpu_isa isa = cpu_detect();

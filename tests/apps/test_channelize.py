@@ -16,7 +16,7 @@ from scipy.signal import upfirdn
 import rig
 from rig import Case, parse_wav
 
-LIBRARY = sys.argv.pop(2)
+LIBRARY = os.path.abspath(sys.argv.pop(2)) # tests run in folders of their own
 RATE = 240000
 
 
