@@ -65,16 +65,20 @@ struct pairing {
     const struct partita_plan *plan;
     const uint16_t *taps;
     char *pairs;
+    size_t rows, row_pairs; // of taps whose products are added; of these
 };
 
-// Two adjacent rows of taps of bf16, as one of pairs.
+// Two adjacent rows of taps of bf16 as one of pairs; the last of an odd number becomes f32, which
+// is pairs whose lower halves are zeros.
 static void pair_task(void *context, size_t task, int worker)
 {
     const struct pairing *all = context;
-    const size_t row = all->plan->choice.pair_row, at = task * 2 * row;
-    const uint16_t *first = all->taps + at;
+    const size_t row = all->plan->choice.pair_row, k = task % all->row_pairs * 2;
+    const uint16_t *first = all->taps + (task / all->row_pairs * all->rows + k) * row;
+    char *to = all->pairs + task * row * sizeof(float);
     (void)worker;
-    all->plan->kernels->pair(all->pairs + at * sizeof *first, first, first + row, 1, row);
+    if (k + 1 < all->rows) all->plan->kernels->pair(to, first, first + row, 1, row);
+    else plan_widen(all->plan)(to, first, row);
 }
 
 enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace)
@@ -90,9 +94,14 @@ enum partita_status filter_repack(struct partita_filter *filter, const void *tap
     const struct region scratch = {taken ? taken : workspace, taken ? bytes : plan_workspace(plan)};
     char *given = (char *)scratch.data + mem_round(scratch.bytes);
     const size_t n = plan_taps(plan), row = plan->choice.pair_row;
-    struct pairing pairs = {plan, taps, given};
-    if (row > 1) thread_loop(n < SCANNED ? 1 : plan->threads, n / row / 2, pair_task, &pairs);
-    if (row > 1) taps = given; // in rows of one tap the adjacent ones are pairs as they are
+    const size_t rows =
+        plan->direction == PARTITA_FORWARD ? plan->shape.group_in : plan->shape.group_out;
+    struct pairing pairs = {plan, taps, given, rows, ceil_div(rows, 2)};
+    // In an even number of rows of one tap the adjacent ones are pairs as they are.
+    const bool paired = row > 1 || (row && rows % 2);
+    const int threads = n < SCANNED ? 1 : plan->threads;
+    if (paired) thread_loop(threads, n / row / rows * pairs.row_pairs, pair_task, &pairs);
+    if (paired) taps = given;
     else if (wide && !row) taps = storage_convert(plan, given, taps, n, true);
     const enum partita_status status = engine->filter.pack(filter, taps, &scratch);
     filter->nonfinite = plan->choice.spread && !taps_are_finite(plan, taps);

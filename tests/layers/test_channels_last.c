@@ -358,21 +358,23 @@ static void adjacent_channels_round_f32(void **state)
 int main(void)
 {
     static enum partita_type half_types[] = {PARTITA_F16, PARTITA_BF16};
-    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
-    static struct last_case cases[N_SERVING * N_PROBLEMS * 2];
-    static struct CMUnitTest tests[3 * N_SERVING * N_PROBLEMS * 2 + N_REFUSALS + 5];
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_BF16};
+    static struct last_case cases[N_SERVING * N_PROBLEMS * 3];
+    static struct CMUnitTest tests[3 * N_SERVING * N_PROBLEMS * 3 + N_REFUSALS + 5];
     struct last_case *c = cases;
     size_t n = 0;
     for (size_t e = 0; e < N_SERVING; e++)
-        for (size_t t = 0; t < 2; t++)
+        for (size_t t = 0; t < 3; t++)
             for (size_t i = 0; i < N_PROBLEMS; i++, c++) {
                 const char *type = partita_type_name(types[t]), *name = problems[i].name;
                 *c = (struct last_case){serving[e], types[t], &problems[i].problem};
                 const struct partita_problem p = problem_of(c);
                 if (t == 1 && (i % 2 || layer_is_brief())) continue; // every other one is enough
+                // Pairs of channels, whose number may be odd, by the engines that sum them.
+                if (t == 2 && (i % 2 || e > 1 || layer_is_brief())) continue;
                 if (!layer_is_served(serving[e], &p)) continue;
                 tests[n++] = named_test(against_oracle, c, "%s/%s-%s", serving[e], name, type);
-                if (t == 0 && i % 2 == 0) continue; // the type is of no account
+                if (t != 1 && i % 2 == 0) continue; // the type is of no account
                 if (has_same_sums(c))
                     tests[n++] = named_test(special_samples, c, "%s/special-%s", serving[e], name);
                 if (i % 4 == 1)

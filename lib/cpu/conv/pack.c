@@ -31,7 +31,7 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *row
 {
     const size_t step = pass->axis[2].step * pass->from.position;
     const struct sample_rows to = {packed, channels, pass->box.channel, step, n};
-    if (pass->pairs && pass->channels_last)
+    if (pass->pairs && pass->channels_last && !pass->odd)
         pass->plan->kernels->transpose(packed, pass->box.channel, row, step / 2, n, channels);
     else if (pass->pairs)
         pass->plan->kernels->pair(packed, row, row + pass->from.channel / 2 * pass->sample_bytes,
@@ -98,9 +98,12 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
     const struct conv_axis *axis = pass->axis;
     const size_t channel_bytes = conv_pass_channel_bytes(pass);
     const size_t volume = pass->box.volume * pass->scalar_bytes;
-    const size_t adjacent = pass->channels_last ? n : 1;
+    const size_t adjacent = pass->channels_last && !pass->odd ? n : 1;
+    struct conv_pass one = *pass;
     assert(channel + n <= pass->groups * pass->in);
     for (size_t c = 0; c < n; c += adjacent) {
+        // A channel without a second one becomes f32, which is pairs whose lower halves are zeros.
+        one.pairs = pass->pairs && !(pass->odd && channel + c + 1 == pass->in);
         const size_t first = index->item * pass->from.item + (channel + c) * pass->from.channel;
         const char *from = (const char *)x + first * pass->sample_bytes;
         char *to = (char *)packed + c * channel_bytes, *end = to + channel_bytes;
@@ -108,7 +111,7 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
         for (j[0] = 0; j[0] < axis[0].residues; j[0]++)
             for (j[1] = 0; j[1] < axis[1].residues; j[1]++)
                 for (j[2] = 0; j[2] < axis[2].residues; j[2]++, to += volume)
-                    pack_residue(pass, index, to, from, adjacent, j);
+                    pack_residue(&one, index, to, from, adjacent, j);
         assert(to <= end);
         clear_packed(pass, to, (size_t)(end - to), adjacent);
     }

@@ -43,6 +43,7 @@ struct conv_pass {
     size_t batch, groups;            // as the shape's
     size_t in, out;                  // channels of a group
     bool pairs;                      // an input channel is a pair of adjacent ones of bf16
+    bool odd;                        // .. and the last one a channel and zeros
     bool flip;                       // taps are read backwards
     size_t scalar_bytes;             // of a packed sample
     size_t sample_bytes;             // of a sample of x

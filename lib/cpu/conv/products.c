@@ -60,7 +60,8 @@ static bool reads_array(const struct conv_layout *layout)
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
     const bool scalars = pass->sample_bytes == pass->scalar_bytes;
     if (layout->by_offsets || !conv_pass_is_identity(pass) ||
-        !(scalars || (pass->pairs && pass->channels_last)) || !MODE_IS_ON("gemm:in-place"))
+        !(scalars || (pass->pairs && pass->channels_last && !pass->odd)) ||
+        !MODE_IS_ON("gemm:in-place"))
         return false;
     return pass->channels_last
                ? pass->out % lanes == 0
@@ -165,10 +166,11 @@ static void products_layout(const struct request *request, struct conv_layout *l
     const size_t limit = request->workspace_limit;
     struct conv_pass *pass = &layout->pass;
     const size_t terms = layout->by_offsets ? PRODUCT_TERMS : PANEL_TERMS;
-    // Where channels come last the array of samples is one of pairs.
-    const size_t adjacent = panel_pairs(request) && pass->in % 2 == 0 ? 2 : 1;
-    pass->pairs = adjacent == 2;
-    pass->in /= adjacent;
+    // Where channels come last the array of samples is one of pairs, if their number is even.
+    pass->odd = pass->in % 2;
+    pass->pairs = panel_pairs(request) && (!pass->odd || (pass->in > 1 && pass->groups == 1));
+    const size_t adjacent = pass->pairs ? 2 : 1;
+    pass->in = ceil_div(pass->in, adjacent);
     pass->from.channel *= adjacent;
     const size_t chunk = size_min(size_max(terms / pass->terms, 1), pass->in);
     const size_t max_packed = layout->by_offsets ? OFFSET_PACKED : SIZE_MAX;
