@@ -28,8 +28,7 @@ static size_t last_cache(void)
     if (known) return known;
     size_t kib = 0, bytes = (size_t)1 << 25;
 #ifdef _SC_LEVEL3_CACHE_SIZE
-    const long package = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    if (package > 0) bytes = (size_t)package;
+    if (sysconf(_SC_LEVEL3_CACHE_SIZE) > 0) bytes = (size_t)sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
     if (file) {
