@@ -54,7 +54,7 @@ struct partita_match_options {
     const float *const *samples; // [templates] pointers to [channels][length], no default
     const size_t *lengths;       // [templates], 1 to 2^24, no default
     const size_t *delays;        // [templates][channels] samples, at most 2^24 [0]
-    const double *weights;       // [templates][channels]; 0: it is not read [1 / channels]
+    const double *weights;       // [templates][channels] to 2^64; 0: not read [1 / channels]
     bool zero_mean;              // subtract means from template and signal
     double threshold, mad;       // at least one is above 0; of both the larger threshold holds
     size_t distance;             // of matches of one template, to 2^24 [the longest length]

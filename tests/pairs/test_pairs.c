@@ -272,6 +272,13 @@ static void long_and_constant_signals(void **state)
     partita_pairs_destroy(pairs);
 }
 
+// Of an allocator whose other function is missing; it is not called.
+static void *half(void *user, size_t bytes)
+{
+    (void)user, (void)bytes;
+    return NULL;
+}
+
 static void refusals_name_the_field(void **state)
 {
     static const size_t list[] = {0, 1, 2, 3};
@@ -285,7 +292,8 @@ static void refusals_name_the_field(void **state)
          "max_lag = 16777217, block = 0: must be at most 16777216"},
         {{.signals = 2, .n_pairs = 1}, "pairs is NULL"},
         {{.signals = 2, .block = (1 << 24) + 1}, "block = 16777217: must be at most 16777216"},
-        {{.signals = 2, .threads = -1}, "threads = -1: must be 0 or more"},
+        {{.signals = 2, .threads = -1}, "threads = -1: below 0"},
+        {{.signals = 2, .allocator.allocate = half}, "or half an allocator"},
         {{.signals = 3, .pairs = list, .n_pairs = 2}, "pairs[1][1] = 3: must be below signals = 3"},
     };
     (void)state;
