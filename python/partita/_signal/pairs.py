@@ -91,7 +91,7 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
     if not hasattr(out, "dtype") or not np.can_cast(dtype, out.dtype, "same_kind"):
         raise TypeError(f"out must be an array of floating-point numbers: results are of {dtype}")
     length = 1 << (2 * lags + 510).bit_length()  # of transforms: at least 4 max_lag + 512
-    block = -(-window // -(-window // (length - lags + 1)))
+    block = -(-window // -(-window // min(length - lags + 1, 1 << 24)))
     part = block * max(1, _CHUNK // (n * block * dtype.itemsize))
     rows = max(1, positive("memory", memory) // (dtype.itemsize * (length + 2 * lags) + phases * 64 * lags))
     for first in range(0, len(pairs), rows):
