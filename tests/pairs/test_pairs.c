@@ -272,11 +272,15 @@ static void long_and_constant_signals(void **state)
     partita_pairs_destroy(pairs);
 }
 
-// Of an allocator whose other function is missing; it is not called.
-static void *half(void *user, size_t bytes)
+static void *no_memory(void *user, size_t bytes)
 {
     (void)user, (void)bytes;
     return NULL;
+}
+
+static void no_release(void *user, void *memory)
+{
+    (void)user, (void)memory;
 }
 
 static void refusals_name_the_field(void **state)
@@ -293,7 +297,7 @@ static void refusals_name_the_field(void **state)
         {{.signals = 2, .n_pairs = 1}, "pairs is NULL"},
         {{.signals = 2, .block = (1 << 24) + 1}, "block = 16777217: must be at most 16777216"},
         {{.signals = 2, .threads = -1}, "threads = -1: below 0"},
-        {{.signals = 2, .allocator.allocate = half}, "or half an allocator"},
+        {{.signals = 2, .allocator.allocate = no_memory}, "or half an allocator"},
         {{.signals = 3, .pairs = list, .n_pairs = 2}, "pairs[1][1] = 3: must be below signals = 3"},
     };
     (void)state;
@@ -306,7 +310,9 @@ static void refusals_name_the_field(void **state)
         assert_int_equal(lines.n_lines, 1);
         if (!strstr(lines.text, cases[i].line)) fail_msg("%s", lines.text);
     }
-    const struct partita_pairs_options large = {.signals = 1 << 20, .max_lag = 1 << 24};
+    // Memory that the sanitizer of addresses would refuse by ending the program.
+    const struct partita_pairs_options large = {
+        .signals = 1 << 20, .max_lag = 1 << 24, .allocator = {no_memory, no_release}};
     struct partita_pairs *pairs;
     assert_int_equal(partita_pairs_create(&large, &pairs), PARTITA_ERR_NOMEM);
     partita_pairs_destroy(NULL);
