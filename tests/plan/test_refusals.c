@@ -2,7 +2,7 @@
 // Every public function that returns a status, called with bad arguments: it logs exactly one line,
 // which says why, or none if it is real-time safe. Functions that have a plan use its log, others
 // that of PARTITA_LOG; here both are stderr. The list is compared with the public headers.
-#include "support/test.h"
+#include "refusals.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -10,41 +10,6 @@
 #include <unistd.h>
 
 static _Alignas(64) char memory[1 << 16];
-static int captured = -1;
-
-// What stderr has received since the last call.
-static const char *take_lines(int *ret_lines)
-{
-    static char text[8192];
-    fflush(stderr);
-    const ssize_t n = pread(captured, text, sizeof text - 1, 0);
-    text[n > 0 ? n : 0] = 0;
-    if (ftruncate(captured, 0) || lseek(captured, 0, SEEK_SET)) text[0] = 0;
-    *ret_lines = 0;
-    for (const char *at = text; (at = strchr(at, '\n')); at++) ++*ret_lines;
-    return text;
-}
-
-// `function` is the call as it stands in the source; its name is kept for the comparison.
-static const char *tested[256];
-static size_t n_tested;
-
-static void check_refusal(enum partita_status status, enum partita_status expected,
-                          const char *call, const char *words)
-{
-    int lines;
-    const char *text = take_lines(&lines);
-    tested[n_tested++ % 256] = call;
-    if (status == expected && lines == (words != NULL) && (!words || strstr(text, words))) return;
-    printf("# %s: status %d instead of %d, %d lines: %s\n", call, (int)status, (int)expected, lines,
-           text);
-    fail(); // whose text goes to stderr
-}
-#define REFUSED(status, words, ...)                                                                \
-    check_refusal(__VA_ARGS__, PARTITA_ERR_##status, #__VA_ARGS__, words)
-// Real-time safe: without a line.
-#define REFUSED_SILENTLY(status, ...)                                                              \
-    check_refusal(__VA_ARGS__, PARTITA_ERR_##status, #__VA_ARGS__, NULL)
 
 struct objects {
     struct partita_plan *layer, *other, *stream_plan;
