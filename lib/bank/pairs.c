@@ -49,7 +49,7 @@ static bool pairs_options_check(struct partita_pairs_options *options)
         return log_line(log, "max_lag = %zu, block = %zu: must be at most %d", options->max_lag,
                         options->block, MAX_LAG);
     if (options->threads < 0 || !options->allocator.allocate != !options->allocator.release)
-        return log_line(log, "threads = %d: below 0, or half an allocator", options->threads);
+        return log_line(log, "threads = %d: 0 or more; allocator: both or none", options->threads);
     if (options->n_pairs && !options->pairs) return log_line(log, "pairs is NULL");
     for (size_t i = 0; i < 2 * options->n_pairs; i++)
         if (options->pairs[i] >= options->signals)

@@ -296,8 +296,8 @@ static void refusals_name_the_field(void **state)
          "max_lag = 16777217, block = 0: must be at most 16777216"},
         {{.signals = 2, .n_pairs = 1}, "pairs is NULL"},
         {{.signals = 2, .block = (1 << 24) + 1}, "block = 16777217: must be at most 16777216"},
-        {{.signals = 2, .threads = -1}, "threads = -1: below 0"},
-        {{.signals = 2, .allocator.allocate = no_memory}, "or half an allocator"},
+        {{.signals = 2, .threads = -1}, "threads = -1: 0 or more"},
+        {{.signals = 2, .allocator.allocate = no_memory}, "allocator: both or none"},
         {{.signals = 3, .pairs = list, .n_pairs = 2}, "pairs[1][1] = 3: must be below signals = 3"},
     };
     (void)state;
