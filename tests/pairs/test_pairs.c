@@ -312,7 +312,7 @@ static void refusals_name_the_field(void **state)
     }
     // Memory that the sanitizer of addresses would refuse by ending the program.
     const struct partita_pairs_options large = {
-        .signals = 1 << 20, .max_lag = 1 << 24, .allocator = {no_memory, no_release}};
+        .signals = 1 << 20, .max_lag = 1 << 24, .allocator = {no_memory, no_release, NULL}};
     struct partita_pairs *pairs;
     assert_int_equal(partita_pairs_create(&large, &pairs), PARTITA_ERR_NOMEM);
     partita_pairs_destroy(NULL);
