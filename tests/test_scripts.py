@@ -432,11 +432,23 @@ class BenchTable(ScriptTest):
         self.assertIn("| `direct-f32-{t16,t64,t256}` | -, 50x, - |", page)
         self.assertIn("| commit | 0123abc; bench_fir: 0123abd |", page)
         self.assertEqual(self.rows("layer"), layers)
+
+    def test_rows_of_another_processor_have_a_folder(self):
+        folder = self.results()
+        self.assertEqual(self.table("build", folder).returncode, 0)
         run = self.tree / "docs/bench/run.csv"
+        here = re.search("family ([^ ]+) model ([^ ,]+)", run.read_text())
         run.write_text(re.sub("processor,.*", "processor,another", run.read_text()))
-        result = self.table("--again", "build", folder)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("another processor", result.stderr)
+        kept = {path: path.read_text() for path in (self.tree / "docs/bench").glob("*.csv")}
+        self.assertEqual(self.table("--again", "build", folder).returncode, 0)
+        self.assertEqual({path: path.read_text() for path in kept}, kept)
+        (own,) = (self.tree / "docs/bench").glob("family-*")
+        self.assertTrue(own.name.startswith(f"family-{here[1]}-model-{here[2]}-"))
+        self.assertEqual((own / "layer.csv").read_text(), self.rows("layer"))
+        self.assertIn("commit,bench_fir: 0123abc; bench_layer: 0123abc", (own / "run.csv").read_text())
+        shutil.rmtree(folder)
+        self.assertEqual(self.table("--again", "build", self.results("0123abd", ("fir",))).returncode, 0)
+        self.assertIn("commit,bench_layer: 0123abc; bench_fir: 0123abd", (own / "run.csv").read_text())
 
     def test_rows_with_avx2_alone(self):
         folder = self.results()

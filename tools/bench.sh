@@ -3,7 +3,7 @@
 # Builds into build-bench/, runs every benchmark with its peers, and writes docs/bench.md, the rows in docs/bench, the
 # picture and the tables of README.md from their output. Takes an hour; the machine must be idle, or ratios mean nothing.
 #   tools/bench.sh [--quick]        --quick: a short trial run; writes nothing into the tree
-#   tools/bench.sh --again SUBJECT  repeats one benchmark, on the same kind of machine, and keeps all other rows
+#   tools/bench.sh --again SUBJECT  repeats one benchmark and keeps all other rows; on another processor, in its folder
 #   tools/bench.sh --avx2           streams, signals, layers and networks with AVX2 alone, in some ten minutes
 set -eu
 cd "$(dirname "$0")/.."

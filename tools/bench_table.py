@@ -106,18 +106,18 @@ def write_csv(path, header, rows):
 
 
 def publish(results, run, folder, again):
-    """Copies rows into a folder of docs/bench, with the sums of networks, and writes its run.csv."""
+    """Writes rows, sums of networks and run.csv into a folder of docs/bench; into one of its own for another processor."""
     kept = read_run(folder) if again else {}
-    names = ("processor", "instruction set used")
-    if again and any(kept.get(name) != run[name] for name in names):
-        sys.exit(f"bench_table.py: the rows in {folder} are of another processor or instruction set: repeat all")
+    if again and any(kept.get(name) != run[name] for name in ("processor", "instruction set used")):
+        folder = folder / "-".join([*run["processor"].split(", ")[1].split(), run["instruction set used"]])
+        kept = read_run(folder) or dict(run, commit="")
     for path in sorted(results.glob("*.csv")):
         header, *rows = csv.reader(path.open())
         if path.stem == "layer":
             rows += network_rows(read_rows(results), results / "layer-weights")
         write_csv(folder / path.name, header, rows)
         if again:
-            others = [part for part in kept["commit"].split("; ") if not part.startswith(f"bench_{path.stem}:")]
+            others = [part for part in kept["commit"].split("; ") if part and not part.startswith(f"bench_{path.stem}:")]
             kept["commit"] = "; ".join([*others, f"bench_{path.stem}: {run['commit']}"])
             if path.stem.startswith(("python_", "network")):
                 kept["peers of the package for Python"] = run["peers of the package for Python"]
