@@ -5,8 +5,7 @@ threads); several contenders, or threads None, mean the fastest of them. FIGURES
 AUTO, TWO, DIRECT, PEAK = ("auto", 1), ("auto", 2), ("cpu/direct", 1), ("fma-peak", 1)
 PARTITIONED, WHOLE, SWAP = ("cpu/partitioned", 1), ("cpu/partitioned-whole", 1), ("cpu/partitioned-swap", 1)
 SIXTEEN_BIT = "cpu/partitioned-16-bit"
-ZITA, BANK = ("zita-convolver", 1), ("bank", 1)
-PARTITA = ("partita", 1)
+ZITA, BANK, PARTITA = ("zita-convolver", 1), ("bank", 1), ("partita", 1)
 DIRECTIONS = ("forward", "backward-data", "backward-weight")
 ONEDNN = ("onednn", "onednn-winograd")  # the faster of the two
 BEST = (ONEDNN, 1)
@@ -37,8 +36,7 @@ def each_count(text, case, ours, theirs, *bounds):
 def streams():
     for taps in (16, 64, 256):
         add("real f32 stream, liquid-dsp", f"direct-f32-t{taps}", AUTO, ("liquid-dsp", 1), "ratio", 15)
-    for taps in (64, 256):
-        add("real f32 stream, direct sums, peak", f"direct-f32-t{taps}", DIRECT, PEAK, "peak", 60, 85)
+        add("real f32 stream, direct sums, peak", f"direct-f32-t{taps}", DIRECT, PEAK, "peak", *((60, 85) if taps > 16 else ()))
     for kind in ("real", "complex"):
         for taps in (16, 64, 256):
             case = f"direct-cf32-{kind}-t{taps}"
@@ -115,14 +113,13 @@ def networks():
 
 def python():
     for case, peer, *bounds in (("long-10M-x-1024", "scipy-oaconvolve", 6, 10), ("long-10M-x-65536", "scipy-oaconvolve", 6, 10),
-                                ("lags-1000-of-2p24", "scipy-correlate", 25, 60), ("pairs-1000-of-256-x-2p22", "numpy-rfft", 8, 20)):
+                                ("lags-1000-of-2p24", "scipy-correlate", 25, 60), ("pairs-1000-of-256-x-2p22", "numpy-rfft", 8, 20),
+                                ("templates-600-x-100-of-3-x-8640000", "scipy-oaconvolve", 20, 60)):
         add(f"from Python, {peer}", f"python-{case}", PARTITA, (peer, 1), "ratio", *bounds)
         add("the same, two threads", f"python-{case}", ("partita", 2), (peer, 1), "ratio")
-    for kind in ("f64", "f32", "cf32"):
-        for size in ("10-x-3", "64-x-64", "1000-x-32"):
-            case = f"python-small-{kind}-{size}"
-            add("one call from Python, scipy-convolve", case, PARTITA, ("scipy-convolve", 1), "ratio", 3, 10)
-            add("one call from Python, numpy-convolve", case, PARTITA, ("numpy-convolve", 1), "ratio", None, 1)
+    for case in (f"python-small-{kind}-{size}" for kind in ("f64", "f32", "cf32") for size in ("10-x-3", "64-x-64", "1000-x-32")):
+        add("one call from Python, scipy-convolve", case, PARTITA, ("scipy-convolve", 1), "ratio", 3, 10)
+        add("one call from Python, numpy-convolve", case, PARTITA, ("numpy-convolve", 1), "ratio", None, 1)
     for case in CALLS:
         add("a call, SciPy", f"python-call-{case}", PARTITA, ("scipy", 1), "ratio", 2, 6)
     add("Stream.process beyond the call in C", "python-stream-b64-t48000", PARTITA, ("c-call", 1), "overhead", 5, 2)
@@ -138,6 +135,9 @@ def python():
                 bounds = (0.98, 1.3) if case.endswith("autocast") else bounds
                 bounds = (3, 5) if case.endswith("31-{}-last") and kind == "infer" else bounds
                 each_count("network, torch", case.format(kind), "partita", "torch", *bounds)
+    for peer, *bounds in (("partita-f32", 1.25, 1.6), ("torch", 2, 5), ("torch-f32", 1.5, 2.5)):
+        for case in (f"network-{name}-{kind}-bf16" for name in ("vgg-e", "resnet50", "convnext-t") for kind in ("infer", "step")):
+            each_count(f"network in bf16, {peer}", case, "partita", peer, *bounds)
     for kind in ("step", "infer", "infer-autocast"):
         add("the worst of 25 networks, torch", SLOWEST_NETWORK.format(kind), PARTITA, ("torch", 1), "ratio", 0.98)
     for case in ("causal-conv1d-4-d8192-t1024-bf16", "causal-conv1d-4-d8192-t1024-f32"):
