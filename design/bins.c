@@ -64,3 +64,46 @@ double design_bin_frequency(double re, double im)
 {
     return -atan2(im, re) / (2 * DESIGN_PI);
 }
+
+enum partita_status design_bins_gains(const double *taps, size_t n, size_t points,
+                                      const struct partita_allocator *allocator,
+                                      design_visit *visit, void *context)
+{
+    struct design_bins bins, late; // the bins of a late sample say which frequency they have
+    enum partita_status status = design_bins_open(&bins, points, allocator);
+    if (status) return status;
+    status = design_bins_open(&late, bins.n, allocator);
+    if (status == PARTITA_OK) design_bins_frequencies(&late);
+    for (size_t i = 0; i < n; i++) bins.samples[2 * i] = taps[i];
+    design_bins_forward(&bins);
+    for (size_t i = 0; i < bins.n && status == PARTITA_OK; i++) {
+        double *bin[2], *phase[2];
+        design_bin(&bins, i, bin);
+        design_bin(&late, i, phase);
+        const double frequency = design_bin_frequency(*phase[0], *phase[1]);
+        if (frequency >= 0) visit(context, frequency, hypot(*bin[0], *bin[1]));
+    }
+    if (status == PARTITA_OK) design_bins_close(&late);
+    design_bins_close(&bins);
+    return status;
+}
+
+enum partita_status design_bins_symmetric(double *half, size_t n, size_t points, design_gain *gain,
+                                          const void *context,
+                                          const struct partita_allocator *allocator)
+{
+    struct design_bins bins;
+    const enum partita_status status = design_bins_open(&bins, points, allocator);
+    if (status) return status;
+    design_bins_frequencies(&bins);
+    for (size_t i = 0; i < bins.n; i++) {
+        double *bin[2];
+        design_bin(&bins, i, bin);
+        *bin[0] = gain(context, fabs(design_bin_frequency(*bin[0], *bin[1])));
+        *bin[1] = 0;
+    }
+    design_bins_inverse(&bins);
+    for (size_t i = 0; i < n; i++) half[i] = bins.samples[2 * i];
+    design_bins_close(&bins);
+    return PARTITA_OK;
+}

@@ -33,6 +33,18 @@ void design_bins_frequencies(struct design_bins *bins);
 // Addresses of a bin's real and imaginary part.
 void design_bin(const struct design_bins *bins, size_t i, double *ret[2]);
 
+// Transforms taps[n] at `points` frequencies or more and calls visit for those from 0 to 1/2.
+typedef void design_visit(void *context, double frequency, double gain);
+enum partita_status design_bins_gains(const double *taps, size_t n, size_t points,
+                                      const struct partita_allocator *allocator,
+                                      design_visit *visit, void *context);
+
+// Writes the right half of the symmetric response of gains, at `points` frequencies or more, 2 n.
+typedef double design_gain(const void *context, double frequency);
+enum partita_status design_bins_symmetric(double *half, size_t n, size_t points, design_gain *gain,
+                                          const void *context,
+                                          const struct partita_allocator *allocator);
+
 // The frequency of a bin, -1/2 to 1/2 cycles per frame, from its value after
 // design_bins_frequencies.
 double design_bin_frequency(double re, double im);

@@ -14,14 +14,8 @@
 #define DESIGN_FLOOR 0.125
 #define DESIGN_FLOOR_LOSS 0.0674
 
-enum {
-    DESIGN_MIN_TAPS = 3,
-    DESIGN_MAX_TAPS = 1 << 18,
-    DESIGN_MIN_EQUIRIPPLE = 5,
-    DESIGN_MAX_EQUIRIPPLE = 4095,
-    DESIGN_MAX_MINIMUM_PHASE = 1 << 14,
-    DESIGN_MAX_BANDS = 3,
-};
+enum { DESIGN_MIN_TAPS = 3, DESIGN_MAX_TAPS = 1 << 18, DESIGN_MAX_MINIMUM_PHASE = 1 << 14 };
+enum { DESIGN_MIN_EQUIRIPPLE = 5, DESIGN_MAX_EQUIRIPPLE = 4095, DESIGN_MAX_BANDS = 3 };
 
 // A band in which a filter passes or stops.
 struct design_band {

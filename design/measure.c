@@ -32,7 +32,7 @@ struct measuring {
     const struct design_spec *spec;
     const double *taps;
     size_t n;
-    double step; // between the frequencies of the transform
+    double step; // between the frequencies of the transform, at most
     struct extreme pass, stop;
 };
 
@@ -92,41 +92,17 @@ static void sharpen(struct measuring *m, struct extreme extreme, bool pass)
     }
 }
 
-// The values of all frequencies of a transform. Its bins are compared with those of a late sample,
-// which say their frequency.
-static enum partita_status take_all(struct measuring *m)
+static void take_bin(void *context, double frequency, double gain)
 {
-    struct design_bins response, late;
-    const struct partita_allocator *allocator = &m->spec->allocator;
-    enum partita_status status = design_bins_open(&response, POINTS_PER_TAP * m->n, allocator);
-    if (status) return status;
-    status = design_bins_open(&late, response.n, allocator);
-    if (status) {
-        design_bins_close(&response);
-        return status;
+    struct measuring *m = context;
+    for (int k = 0; k < m->spec->n_bands; k++) {
+        const struct design_band *band = &m->spec->bands[k];
+        if (frequency >= band->begin && frequency <= band->end)
+            take_value(m, band, frequency, gain);
     }
-    for (size_t i = 0; i < m->n; i++) response.samples[2 * i] = m->taps[i];
-    design_bins_forward(&response);
-    design_bins_frequencies(&late);
-    m->step = 1 / (double)response.n;
-    for (size_t i = 0; i < response.n; i++) {
-        double *bin[2], *phase[2];
-        design_bin(&response, i, bin);
-        design_bin(&late, i, phase);
-        const double frequency = design_bin_frequency(*phase[0], *phase[1]);
-        for (int k = 0; frequency >= 0 && k < m->spec->n_bands; k++) {
-            const struct design_band *band = &m->spec->bands[k];
-            if (frequency >= band->begin && frequency <= band->end)
-                take_value(m, band, frequency, hypot(*bin[0], *bin[1]));
-        }
-    }
-    design_bins_close(&late);
-    design_bins_close(&response);
-    return PARTITA_OK;
 }
 
-// By Parseval's theorem the mean of the group delay, weighted by power, is the centre of the taps'
-// energy.
+// The mean of the group delay, weighted by power, is the centre of energy by Parseval's theorem.
 static double energy_centre(const double *taps, size_t n)
 {
     const double middle = (double)(n - 1) / 2; // moments around it cancel for linear phase
@@ -141,8 +117,9 @@ static double energy_centre(const double *taps, size_t n)
 enum partita_status design_measure(const struct design_spec *spec, const double *taps, size_t n,
                                    struct partita_design_result *ret)
 {
-    struct measuring m = {.spec = spec, .taps = taps, .n = n};
-    const enum partita_status status = take_all(&m);
+    struct measuring m = {spec, taps, n, .step = 1 / (double)(POINTS_PER_TAP * n)};
+    const enum partita_status status =
+        design_bins_gains(taps, n, POINTS_PER_TAP * n, &spec->allocator, take_bin, &m);
     if (status) return status;
     take_ends(&m);
     sharpen(&m, m.pass, true);

@@ -52,10 +52,8 @@ static bool resolve_choices(const struct draft *draft)
                         name);
     if (d->minimum_phase && !draft->kind->minimum)
         return log_line(log, "design.minimum_phase: %s has linear phase only", name);
-    for (size_t i = 0; i < sizeof d->reserved; i++) {
-        if (!d->reserved[i]) continue;
-        return log_line(log, "design.reserved must be false");
-    }
+    for (size_t i = 0; i < sizeof d->reserved; i++)
+        if (d->reserved[i]) return log_line(log, "design.reserved must be false");
     if (!(d->rate >= 0 && isfinite(d->rate)))
         return log_line(log, "design.rate = %g: must be above 0", d->rate);
     return true;
@@ -125,9 +123,8 @@ static bool resolve_taps(const struct draft *draft, size_t n)
     if (taps && (taps < least || taps > max)) {
         const char *where = equiripple ? " for equiripple filters" : "";
         if (max == DESIGN_MAX_MINIMUM_PHASE) where = " with minimum phase";
-        log_line(&spec->log, "design.taps = %zu: must be from %zu to %zu%s", taps, least, max,
-                 where);
-        return false;
+        return log_line(&spec->log, "design.taps = %zu: must be from %zu to %zu%s", taps, least,
+                        max, where);
     }
     if (taps && taps % 2 == 0 && !draft->kind->even)
         return log_line(&spec->log, "design.taps = %zu: must be odd for %s; try %zu", taps,
@@ -246,19 +243,14 @@ static bool check_width(const struct draft *draft)
     if (spec->kind == PARTITA_DESIGN_HILBERT) max = 0.25;
     else if (draft->kind->cutoffs) max = 2 * fmin(c[0], 0.5 - c[draft->kind->cutoffs - 1]);
     if (draft->kind->cutoffs == 2) max = fmin(max, c[1] - c[0]);
-    const bool closed = draft->kind->pulse; // a roll-off of 1
-    if (spec->width < max || (closed && spec->width <= max * (1 + 1e-12))) return true;
+    // Raised cosines may have a roll-off of 1.
+    if (spec->width < max || (draft->kind->pulse && spec->width <= max * (1 + 1e-12))) return true;
     if (draft->given->width > 0)
-        log_line(&spec->log,
-                 "design.width = %g: must be %s %g, so that there is a band on each "
-                 "side of it",
-                 draft->given->width, closed ? "at most" : "below", max * spec->rate);
-    else
-        log_line(&spec->log,
-                 "design.taps = %zu: too few: their transitions are %g wide and must "
-                 "be below %g",
-                 spec->taps, spec->width * spec->rate, max * spec->rate);
-    return false;
+        return log_line(
+            &spec->log, "design.width = %g: must be %s %g, with a band on each side of it",
+            draft->given->width, draft->kind->pulse ? "at most" : "below", max * spec->rate);
+    return log_line(&spec->log, "design.taps = %zu: too few: transitions %g wide must be below %g",
+                    spec->taps, spec->width * spec->rate, max * spec->rate);
 }
 
 enum partita_status design_resolve(struct design_spec *ret, const struct partita_design *design,

@@ -124,25 +124,9 @@ static double ideal_at(const struct design_spec *spec, double t)
     return 0;
 }
 
-// The right half of the ideal response of a table: the inverse transform of its magnitudes at 16
-// times as many frequencies as taps. The rest is aliased, but so far from the middle that
-// only details far finer than the taps resolve reach it.
-static enum partita_status table_responses(const struct design_spec *spec, double *half, size_t n)
+static double table_gain(const void *spec, double frequency)
 {
-    struct design_bins bins;
-    const enum partita_status status = design_bins_open(&bins, 16 * n, &spec->allocator);
-    if (status) return status;
-    design_bins_frequencies(&bins);
-    for (size_t i = 0; i < bins.n; i++) {
-        double *bin[2];
-        design_bin(&bins, i, bin);
-        *bin[0] = design_wanted_gain(spec, fabs(design_bin_frequency(*bin[0], *bin[1])));
-        *bin[1] = 0;
-    }
-    design_bins_inverse(&bins);
-    for (size_t i = 0; i <= n / 2; i++) half[i] = bins.samples[2 * i];
-    design_bins_close(&bins);
-    return PARTITA_OK;
+    return design_wanted_gain(spec, frequency);
 }
 
 enum partita_status design_window(const struct design_spec *spec, double *taps, size_t n)
@@ -153,9 +137,12 @@ enum partita_status design_window(const struct design_spec *spec, double *taps, 
     const double middle = (double)(n - 1) / 2;
     const double top = bessel_i0(shape), mirror = design_is_odd(spec) ? -1 : 1;
     const bool table = spec->kind == PARTITA_DESIGN_TABLE;
-    // The right half of a table's ideal response, in place: taps[n/2] is its middle.
+    // The right half of a table's ideal response, in place: taps[n/2] is its middle. Gains at 16
+    // times as many frequencies as taps alias the rest, but so far from the middle that only
+    // details far finer than the taps resolve reach it.
     if (table) {
-        const enum partita_status status = table_responses(spec, taps + n / 2, n);
+        const enum partita_status status = design_bins_symmetric(
+            taps + n / 2, n / 2 + 1, 16 * n, table_gain, spec, &spec->allocator);
         if (status) return status;
     }
     for (size_t i = n / 2; i < n; i++) {
