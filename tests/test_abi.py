@@ -146,6 +146,17 @@ int main(void)
     SET("design", design);
     if (partita_design_taps(design, designed, 5)) return 3;
     if (partita_design_measure(design, designed, 5, measured) || measured->delay != 2 || !IS_ZERO(measured)) return 8;
+
+    const struct partita_section peak = {.frequency = 0.1};
+    struct partita_equalizer *equalizer = PLACED((struct partita_equalizer){
+        .sections = &peak, .n_sections = 1, .taps = 5, .log = {partita_log_stderr, NULL}});
+    struct partita_crossover *crossover = PLACED((struct partita_crossover){
+        .bands = 2, .crossing = {{.frequency = 0.1}}, .taps = 2, .log = {partita_log_stderr, NULL}});
+    struct partita_equalizer_result *achieved = at_page_end(NULL, sizeof *achieved);
+    SET("equalizer", equalizer);
+    SET("crossover", crossover);
+    if (partita_equalizer_taps(equalizer, designed, 5, achieved) || achieved->taps != 5 || !IS_ZERO(achieved)) return 3;
+    if (partita_crossover_taps(crossover, designed, 2, achieved) || achieved->taps != 2) return 3;
     return 0;
 }
 """
@@ -231,7 +242,7 @@ with tempfile.TemporaryDirectory() as folder:
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
     for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options",
-                   "channel", "pairs_options", "match_options", "decode_options"):
+                   "channel", "pairs_options", "match_options", "decode_options", "equalizer", "crossover"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
         said = "options" if struct.endswith("_options") else struct
         report(got[0] == 3 and re.match(f"partita: {said}: byte [0-9]+ is set, but version", got[2]),

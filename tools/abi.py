@@ -20,7 +20,8 @@ OPTIONS = ("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf
            "--drop-undefined-syms", "--exported-interfaces-only", "--type-id-style", "hash")
 # Structs to which members may be appended: calls pass their size (decision 31).
 GROWING_STRUCTS = ("problem", "options", "call", "taps", "load", "stream_stats", "bank_options", "design",
-                   "design_result", "causal", "channelizer_options", "channel", "pairs_options", "match_options", "decode_options")
+                   "design_result", "causal", "channelizer_options", "channel", "pairs_options", "match_options", "decode_options",
+                   "equalizer", "equalizer_result", "crossover")
 REFERENCES = ("type-id", "naming-typedef-id")
 
 

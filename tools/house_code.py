@@ -105,20 +105,18 @@ def lines_cpu(tree):
     return lines_of(f for f in tree.under("lib") if f.path.parts[1] not in ("bank", "cuda", "sequence"))
 
 
-def lines_cuda(tree):
-    return lines_of(f for f in tree.under("lib") if f.path.parts[1] == "cuda")
-
-
-def lines_bank(tree):
-    return lines_of(f for f in tree.under("lib") if f.path.parts[1] == "bank")
-
-
-def lines_sequence(tree):
-    return lines_of(f for f in tree.under("lib") if f.path.parts[1] == "sequence")
-
-
 def lines_design(tree):
-    return lines_of(tree.under("design"))
+    return lines_of(f for f in tree.under("design") if f.path.parts[1] not in ("correction", "equalizer"))
+
+
+def lines_in(top, *folders):
+    return lambda tree: lines_of(f for f in tree.under(top) if f.path.parts[1] in folders)
+
+
+lines_cuda = lines_in("lib", "cuda")
+lines_bank = lines_in("lib", "bank")
+lines_sequence = lines_in("lib", "sequence")
+lines_measured = lines_in("design", "correction", "equalizer")
 
 
 def lines_of(files):

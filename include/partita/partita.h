@@ -60,6 +60,7 @@
 #include <partita/channelizer.h>
 #include <partita/decode.h>
 #include <partita/design.h>
+#include <partita/equalizer.h>
 #include <partita/filter.h>
 #include <partita/pairs.h>
 #include <partita/plan.h>

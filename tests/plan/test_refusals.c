@@ -296,6 +296,12 @@ static void designs(void **state)
     REFUSED(ARG, "ret_result is NULL",
             partita_design_measure_sized(&good, sizeof good, taps, 9, NULL, 0));
     REFUSED(ARG, "n = 0", partita_design_measure(&good, taps, 0, &result));
+    const struct partita_equalizer flat = {.rate = 48000};
+    const struct partita_crossover one = {.bands = 1};
+    struct partita_equalizer_result achieved;
+    REFUSED(ARG, "biquads is NULL", partita_equalizer_biquads(&flat, NULL, &count));
+    REFUSED(ARG, "n = 0", partita_equalizer_taps(&flat, taps, 0, &achieved));
+    REFUSED(ARG, "crossover.bands = 1", partita_crossover_taps(&one, taps, 9, &achieved));
     REFUSED(ARG, "recording is NULL", partita_deconvolve(taps, NULL, 9, taps, 9, NULL));
     REFUSED(ARG, "m = 0", partita_deconvolve(taps, taps, 9, taps, 0, NULL));
     REFUSED(UNSUPPORTED, "n + m", partita_deconvolve(taps, taps, (size_t)1 << 40, taps, 9, NULL));
@@ -441,9 +447,9 @@ static bool was_tested(const char *name, size_t length)
 
 static void every_function(void **state)
 {
-    static const char *const headers[] = {"problem",     "plan",     "filter",   "stream", "bank",
-                                          "channelizer", "design",   "sequence", "decode", "pairs",
-                                          "templates",   "advanced", "partita"};
+    static const char *const headers[] = {"problem",     "plan",      "filter",   "stream", "bank",
+                                          "channelizer", "design",    "sequence", "decode", "pairs",
+                                          "templates",   "equalizer", "advanced", "partita"};
     static char text[1 << 16];
     size_t functions = 0;
     (void)state;
