@@ -99,8 +99,8 @@ enum partita_equalizer_phase {
 // Sections in series. Plain data, as struct partita_section.
 //
 // Taps end where the energy that is left is `tail` below all of it. A section with a frequency f
-// and a quality Q needs about 3 Q rate/f taps for 160 dB. Linear phase needs twice that, and much
-// more for magnitudes with a corner: notches, and high passes of order 1.
+// and a quality Q needs 3 to 8 times Q rate/f taps for 160 dB. With linear phase magnitudes with a
+// corner need many more: those of notches, band passes, and high passes of order 1.
 struct partita_equalizer {
     double rate; // frames a second, in the unit of all frequencies [1]
     const struct partita_section *sections;

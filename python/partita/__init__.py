@@ -14,6 +14,8 @@ Spectrum
     one long signal in many convolutions and correlations.
 design, Design
     make the taps of a filter from cutoffs and attenuation, and measure what taps achieve.
+equalizer, crossover, read_equalizer
+    make taps of peaks, shelves and passes, and of the bands of loudspeakers; read lists of other programs.
 deconvolve
     estimates the impulse response between a signal and its recording.
 explain
@@ -60,6 +62,7 @@ from partita._channelizer import ChannelFilter, Channelizer
 from partita._spectrum import Spectrum
 from partita._deconvolve import deconvolve
 from partita._design import Achieved, Design, design
+from partita._equalizer import EqualizerTaps, crossover, equalizer, read_equalizer
 from partita._explain import Engine, Explanation, explain
 
 __version__ = f"{_lib.PARTITA_VERSION_MAJOR}.{_lib.PARTITA_VERSION_MINOR}.{_lib.PARTITA_VERSION_PATCH}"
@@ -72,9 +75,10 @@ _SIGNAL = ("convolve", "convolve2d", "correlate", "correlate2d", "correlation_la
            "oaconvolve", "upfirdn")
 
 __all__ = [
-    "Achieved", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine", "Explanation",
-    "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError",
-    "Wisdom", "deconvolve", "design", "devices", "explain", "get_threads", "library_version", "set_threads",
+    "Achieved", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine", "EqualizerTaps",
+    "Explanation", "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream",
+    "UnsupportedError", "Wisdom", "crossover", "deconvolve", "design", "devices", "equalizer", "explain", "get_threads",
+    "library_version", "read_equalizer", "set_threads",
 ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from partita._design import Achieved as Achieved
+from partita._equalizer import EqualizerTaps as EqualizerTaps
 from partita._errors import DeviceError as DeviceError
 from partita._errors import StateError as StateError
 from partita._errors import UnsupportedError as UnsupportedError
@@ -32,9 +33,10 @@ from .signal import oaconvolve as oaconvolve
 from .signal import upfirdn as upfirdn
 
 __all__ = [
-    "Achieved", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine", "Explanation",
-    "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError",
-    "Wisdom", "deconvolve", "design", "devices", "explain", "get_threads", "library_version", "set_threads",
+    "Achieved", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine", "EqualizerTaps",
+    "Explanation", "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream",
+    "UnsupportedError", "Wisdom", "crossover", "deconvolve", "design", "devices", "equalizer", "explain", "get_threads",
+    "library_version", "read_equalizer", "set_threads",
 ]
 
 __version__: Final[str]
@@ -366,6 +368,30 @@ def design(
     minimum_phase: bool = False,
     table: ArrayLike | None = None,
 ) -> NDArray[np.float64]: ...
+
+def equalizer(
+    sections: Iterable[Mapping[str, Any]],
+    *,
+    rate: float = 1.0,
+    phase: Literal["recursive", "linear"] = "recursive",
+    taps: int | None = None,
+    tail: float | None = None,
+    exact_gains: bool = False,
+) -> EqualizerTaps: ...
+def crossover(
+    frequencies: Sequence[float] | NDArray[Any],
+    *,
+    family: str | Sequence[str] = "linkwitz-riley",
+    order: int | Sequence[int] = 4,
+    gain: float | Sequence[float] = 0.0,
+    delay: int | Sequence[int] = 0,
+    inverted: bool | Sequence[bool] = False,
+    rate: float = 1.0,
+    phase: Literal["recursive", "linear"] = "recursive",
+    taps: int | None = None,
+    tail: float | None = None,
+) -> EqualizerTaps: ...
+def read_equalizer(source: str | os.PathLike[str]) -> list[dict[str, Any]] | NDArray[np.float64]: ...
 
 def deconvolve(recording: ArrayLike, signal: ArrayLike) -> NDArray[np.float64]: ...
 

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Equalizers and crossovers as taps, and the lists of other programs."""
+import os
+import re
+import typing
+
+import numpy as np
+
+from partita._design import _number
+from partita._errors import check, log
+from partita._partita import ffi, lib
+from partita._problem import choice, natural, optional, positive
+
+
+_KINDS, _FAMILIES, _PHASES = (
+    {name[len(prefix):].lower().replace("_", "-"): getattr(lib, name) for name in dir(lib) if name.startswith(prefix)}
+    for prefix in ("PARTITA_SECTION_", "PARTITA_FAMILY_", "PARTITA_EQUALIZER_"))
+_LISTED = dict(PK="peak", PEQ="peak", MODAL="peak", LP="low-pass", LPQ="low-pass", HP="high-pass", HPQ="high-pass",
+               BP="band-pass", NO="notch", AP="all-pass", LS="low-shelf", LSC="low-shelf", LSQ="low-shelf",
+               HS="high-shelf", HSC="high-shelf", HSQ="high-shelf")
+_FIELDS = {"frequency": "Fc", "gain": "Gain", "q": r"\bQ", "bandwidth": r"\bBW\s+Oct", "slope": r"^(?=\s*[\d.,]+\s*dB)"}
+_DEFAULTS = {"notch": {"q": 30}, "low-shelf": {"slope": 10.8}, "high-shelf": {"slope": 10.8}}  # of Room EQ Wizard
+_REFUSED = "CHANNEL COPY CONVOLUTION DELAY INCLUDE IF ELSEIF ELSE EVAL LOUDNESSCORRECTION VSTPLUGIN".split()
+
+
+class EqualizerTaps(typing.NamedTuple):
+    """Taps, a row for each band of a crossover, and what they achieve. In dB: by how much the energy that follows lies
+    below all energy (`tail`), the largest `deviation` from the magnitude of the sections, or of a crossover's sum
+    from 1, and the largest `gain`. The `delay` of linear phase is in frames."""
+
+    taps: np.ndarray
+    tail: float
+    deviation: float
+    deviation_frequency: float
+    gain: float
+    gain_frequency: float
+    delay: float
+
+
+def _section(name, section):
+    made = {**section, "kind": choice(f"{name}: kind", section.get("kind", "peak"), _KINDS),
+            "family": choice(f"{name}: family", section.get("family", "default"), _FAMILIES)}
+    try:
+        if "coefficients" in made:
+            b0, b1, b2, a0, a1, a2 = map(float, made.pop("coefficients"))
+            made["biquad"] = {"b": [b0 / a0, b1 / a0, b2 / a0], "a": [a1 / a0, a2 / a0]}
+        return ffi.new("struct partita_section *", made)[0]
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise ValueError(f"{name} = {section!r}: {error}") from None
+
+
+def _make(function, struct, shape, rate, phase, taps, tail):
+    struct.rate, struct.phase, struct.log = _number("rate", rate), choice("phase", phase, _PHASES), log()
+    struct.taps, struct.tail = optional(positive, "taps", taps) or 0, optional(_number, "tail", tail) or 0
+    result = ffi.new("struct partita_equalizer_result *")
+    check(function(struct, ffi.NULL, 0, result))
+    made = np.empty((*shape, result.taps))
+    check(function(struct, ffi.from_buffer("double []", made), result.taps, result))
+    return EqualizerTaps(made, *(getattr(result, name) for name in EqualizerTaps._fields[1:]))
+
+
+def equalizer(sections, *, rate=1.0, phase="recursive", taps=None, tail=None, exact_gains=False):
+    """
+    Makes the taps of an equalizer: of sections in series, which other programs run as biquads.
+
+    Parameters
+    ----------
+    sections : sequence of dict
+        `kind`: "peak" (if it is left out), "low-shelf", "high-shelf", "low-pass", "high-pass", "band-pass", "notch",
+        "all-pass", "general-notch", "linkwitz-transform", "tilt", "gain" or "biquad"; `frequency`; `gain` in dB; `q`,
+        `bandwidth` in octaves or `slope` in dB an octave; `order`, and for passes `family`: "butterworth",
+        "linkwitz-riley" or "bessel"; `target_frequency`, `target_q`; `coefficients`: b0, b1, b2, a0, a1, a2.
+    rate : float, optional
+        Frames a second, in the unit of all frequencies.
+    phase : {"recursive", "linear"}, optional
+        That of the biquads, or linear phase with the same magnitude.
+    taps : int, optional
+        Their number. Without it, as many as `tail` needs.
+    tail : float, optional
+        By which the energy of all that follows the taps lies below all energy, in dB: 160, or 120 for linear phase.
+    exact_gains : bool, optional
+        A graphic equalizer: the response of all peaks together passes through their gains.
+
+    Returns
+    -------
+    EqualizerTaps
+
+    Examples
+    --------
+    >>> import partita
+    >>> made = partita.equalizer([{"frequency": 100, "gain": 4.5, "q": 2}, {"kind": "gain", "gain": -3}], rate=48000)
+    >>> round(made.gain, 1), made.deviation < 0.01
+    (1.5, True)
+    """
+    given = ffi.new("struct partita_section []", [_section(f"sections[{i}]", s) for i, s in enumerate(sections)])
+    struct = ffi.new("struct partita_equalizer *", {"sections": given, "n_sections": len(given)})
+    struct.exact_gains = exact_gains
+    return _make(lib.partita_equalizer_taps, struct, (), rate, phase, taps, tail)
+
+
+def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=0, inverted=False, rate=1.0,
+              phase="recursive", taps=None, tail=None):
+    """
+    Makes the taps of the bands of a crossover, the lowest one first.
+
+    Parameters
+    ----------
+    frequencies : sequence of float
+        Where neighbours meet, ascending: one fewer than bands.
+    family, order : optional
+        Of all crossings, or a sequence with one for each: "linkwitz-riley", "butterworth" or "bessel".
+    gain, delay, inverted : optional
+        Of all bands, or a sequence with one for each: dB, frames, and whether it is inverted.
+    rate, phase, taps, tail : optional
+        As for `equalizer`.
+
+    Returns
+    -------
+    EqualizerTaps
+
+    Examples
+    --------
+    >>> import partita
+    >>> three = partita.crossover([300, 3000], rate=48000)
+    >>> len(three.taps), three.deviation < 0.001
+    (3, True)
+    """
+    bands = len(frequencies) + 1
+
+    def each(name, value, count, convert):
+        values = list(value) if isinstance(value, (tuple, list, np.ndarray)) else [value] * count
+        if len(values) != count or bands > lib.PARTITA_MAX_BANDS:
+            raise ValueError(f"{name} = {value!r}: one, or {count}; at most {lib.PARTITA_MAX_BANDS} bands")
+        return [convert(name, v) for v in values]
+
+    at, orders = each("frequencies", frequencies, bands - 1, _number), each("order", order, bands - 1, positive)
+    families = each("family", family, bands - 1, lambda name, value: choice(name, value, _FAMILIES))
+    struct = ffi.new("struct partita_crossover *", {
+        "bands": bands, "crossing": list(zip(at, families, orders)), "gain": each("gain", gain, bands, _number),
+        "delay": each("delay", delay, bands, natural),
+        "inverted": each("inverted", inverted, bands, lambda _, v: bool(v))})
+    return _make(lib.partita_crossover_taps, struct, (bands,), rate, phase, taps, tail)
+
+
+def _listed(line):
+    """The section of a line: "ON PK Fc 105 Hz Gain -2.4 dB Q 0.70"; None if it is off."""
+    found = re.match(r"\s*ON\s+([A-Z]+)(.*)", line, re.I)
+    if not found or found[1].upper() == "NONE":
+        return None
+    kind = _LISTED[name := choice(f"{line.strip()!r}: type", found[1].upper(), {k: k for k in _LISTED})]
+    section = {"kind": kind}
+    for field, word in _FIELDS.items():
+        value = re.search(word + r"\s*([-+]?[\d.,]+)", found[2], re.I)
+        if value and (field != "gain" or kind == "peak" or kind.endswith("shelf")):
+            section[field] = float(value[1].replace(",", "" if "." in value[1] else "."))
+    if not section.keys() & {"q", "bandwidth", "slope"}:
+        return section | _DEFAULTS.get(kind, {})
+    if name in ("LS", "HS"):  # the frequency is that of the corner; a section has the middle of its slope
+        gain, a = section["gain"], 10**(section["gain"] / 40)
+        slope = section["slope"] / 12 if "slope" in section else 1 / ((1 / section["q"]**2 - 2) / (a + 1 / a) + 1)
+        section["frequency"] *= 10**((1 if name == "LS" else -1) * abs(gain) / 80 / slope)
+    return section
+
+
+def read_equalizer(source):
+    """
+    Reads the list of an equalizer, as Equalizer APO, Room EQ Wizard and AutoEq write them.
+
+    Parameters
+    ----------
+    source : str or os.PathLike
+        The text of the list, or the path of a file as a ``pathlib.Path``.
+
+    Returns
+    -------
+    list of dict or numpy.ndarray
+        The sections of the lines Filter and Preamp, for `equalizer`; or pairs of frequency and decibels of a line
+        GraphicEQ, for ``partita.design("table", table=...)``.
+
+    Examples
+    --------
+    >>> import partita
+    >>> partita.read_equalizer("Preamp: -2.5 dB\\nFilter 1: ON PK Fc 105 Hz Gain 2.4 dB Q 0.7")[0]
+    {'kind': 'gain', 'gain': -2.5}
+    """
+    if isinstance(source, os.PathLike):
+        with open(source, encoding="utf-8-sig", errors="replace") as file:
+            source = file.read()
+    sections = []
+    for line in source.splitlines():
+        word, _, rest = line.partition(":")
+        word = re.sub(r"[\s\d]", "", word).upper()
+        if word == "GRAPHICEQ":
+            return np.array([point.split() for point in rest.split(";") if point.strip()], np.float64)
+        if word in _REFUSED:
+            raise ValueError(f"{line.strip()!r}: {word} is not supported; remove the line")
+        if word == "PREAMP":
+            sections.append({"kind": "gain", "gain": float(rest.lower().replace("db", "").replace(",", "."))})
+        elif word == "FILTER":
+            sections += filter(None, [_listed(rest)])
+    return sections
