@@ -16,6 +16,12 @@
 
 typedef uint32_t float_bits;
 typedef uint64_t double_bits;
+typedef JOIN(REAL, bits) real_bits;
+
+// The one of float and double that REAL is not.
+typedef double float_other;
+typedef float double_other;
+typedef JOIN(REAL, other) other;
 
 #define MAX_FINITE (sizeof(REAL) == 4 ? (REAL)FLT_MAX : (REAL)DBL_MAX)
 
@@ -51,16 +57,10 @@ static void decode_floats(REAL *y, const unsigned char *x, size_t n, unsigned by
         memcpy(y, x, n * sizeof *y);
     } else if (bytes == 2) {
         decode_halves(y, x, n);
-    } else if (bytes == 4) {
-        for (size_t i = 0; i < n; i++) {
-            float v;
-            memcpy(&v, x + 4 * i, 4);
-            y[i] = (REAL)v;
-        }
     } else {
         for (size_t i = 0; i < n; i++) {
-            double v;
-            memcpy(&v, x + 8 * i, 8);
+            other v;
+            memcpy(&v, x + i * sizeof v, sizeof v);
             y[i] = (REAL)v;
         }
     }
@@ -152,8 +152,6 @@ static int32_t clip(double v, double scale, struct sample_counts *counts)
 // 0.99 is below the largest integer of 8 or more bits.
 static const REAL IN_RANGE = (REAL)0.99;
 
-typedef JOIN(REAL, bits) real_bits;
-
 // Rounds n values to 16 bits, little-endian: the last bits of the sum with ROUND_SHORT. Returns
 // whether one is not surely in range; then the results are not valid.
 WIDE_LOOP(int, encode_shorts, (unsigned char *y, const REAL *x, size_t n), (y, x, n))
@@ -233,15 +231,10 @@ static void encode_floats(unsigned char *y, const REAL *x, size_t n, unsigned by
     counts->nonfinite += count_beyond(x, n, bytes == 4 ? (REAL)FLT_MAX : MAX_FINITE);
     if (bytes == sizeof(REAL)) {
         memcpy(y, x, n * sizeof *x);
-    } else if (bytes == 4) {
-        for (size_t i = 0; i < n; i++) {
-            float v = (float)x[i];
-            memcpy(y + 4 * i, &v, 4);
-        }
     } else {
         for (size_t i = 0; i < n; i++) {
-            double v = (double)x[i];
-            memcpy(y + 8 * i, &v, 8);
+            const other v = (other)x[i];
+            memcpy(y + i * sizeof v, &v, sizeof v);
         }
     }
 }

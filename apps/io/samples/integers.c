@@ -8,47 +8,31 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "files are converted from and to a little-endian machine");
 
-static void swap_bytes2(unsigned char *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint16_t v;
-        memcpy(&v, x + 2 * i, 2);
-        v = __builtin_bswap16(v);
-        memcpy(x + 2 * i, &v, 2);
+#define SWAP_BYTES(bits)                                                                           \
+    static void swap_bytes##bits(unsigned char *x, size_t n)                                       \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            uint##bits##_t v;                                                                      \
+            memcpy(&v, x + i * sizeof v, sizeof v);                                                \
+            v = __builtin_bswap##bits(v);                                                          \
+            memcpy(x + i * sizeof v, &v, sizeof v);                                                \
+        }                                                                                          \
     }
-}
-
-static void swap_bytes4(unsigned char *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t v;
-        memcpy(&v, x + 4 * i, 4);
-        v = __builtin_bswap32(v);
-        memcpy(x + 4 * i, &v, 4);
-    }
-}
-
-static void swap_bytes8(unsigned char *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint64_t v;
-        memcpy(&v, x + 8 * i, 8);
-        v = __builtin_bswap64(v);
-        memcpy(x + 8 * i, &v, 8);
-    }
-}
+SWAP_BYTES(16)
+SWAP_BYTES(32)
+SWAP_BYTES(64)
 
 void samples_swap(unsigned char *x, size_t n, unsigned bytes)
 {
     switch (bytes) {
     case 2:
-        swap_bytes2(x, n);
+        swap_bytes16(x, n);
         break;
     case 4:
-        swap_bytes4(x, n);
+        swap_bytes32(x, n);
         break;
     case 8:
-        swap_bytes8(x, n);
+        swap_bytes64(x, n);
         break;
     case 3:
         for (size_t i = 0; i < n; i++) {
