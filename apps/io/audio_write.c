@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Creates, writes and finishes an output of any format.
+// Creates, writes and finishes an output of any format: a file under a name, a temporary file of
+// frames as they are in memory (a spool), or bytes that several processes write (an encoder).
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,4 +285,99 @@ void audio_discard(struct audio_writer *writer)
     free(writer->dithered);
     free(writer->sink.memory);
     free(writer);
+}
+
+bool audio_spool_create(struct audio_writer **ret_writer, const char *path, enum partita_type type,
+                        size_t channels, struct fault *fault)
+{
+    struct audio_writer *w = calloc(1, sizeof *w);
+    if (!w) return fault_set(fault, "out of memory");
+    const int fd = temp_open_unnamed(path, fault);
+    if (fd < 0) {
+        free(w);
+        return false;
+    }
+    sink_from_fd(&w->sink, fd, "the temporary file of the result");
+    w->ops = &raw_writer;
+    w->info = (struct audio_info){
+        .container = CONTAINER_RAW,
+        .encoding = {.kind = ENCODING_FLOAT,
+                     .bytes = type_is_double(type) ? 8 : 4,
+                     .is_complex = type_is_complex(type)},
+        .channels = channels,
+        .frames = SIZE_UNKNOWN,
+        .rank = 2,
+    };
+    *ret_writer = w;
+    return true;
+}
+
+bool audio_spool_read(struct audio_reader **ret_reader, struct audio_writer *spool,
+                      struct fault *fault)
+{
+    struct audio_reader *r = calloc(1, sizeof *r);
+    const int fd = r ? fcntl(spool->sink.fd, F_DUPFD_CLOEXEC, 3) : -1;
+    const bool good = fd >= 0 && lseek(fd, 0, SEEK_SET) == 0;
+    if (good) {
+        r->ops = &flat_reader;
+        r->info = spool->info;
+        r->info.frames = spool->frames;
+        r->source = (struct source){.name = spool->sink.name,
+                                    .fd = fd,
+                                    .wake_fd = -1,
+                                    .size = spool->sink.end,
+                                    .seekable = true};
+        *ret_reader = r;
+    } else {
+        fault_set(fault, "%s: cannot read: %s", spool->sink.name, strerror(errno));
+        if (fd >= 0) close(fd);
+        free(r);
+    }
+    audio_discard(spool);
+    return good;
+}
+
+bool audio_encoder_create(struct audio_writer **ret_writer, const struct audio_info *info,
+                          size_t max_frames, struct fault *fault)
+{
+    struct audio_writer *w = calloc(1, sizeof *w);
+    const size_t bytes = max_frames * info->channels * encoding_size(info->encoding);
+    unsigned char *memory = w ? malloc(bytes) : NULL;
+    if (!memory) {
+        free(w);
+        return fault_set(fault, "out of memory for %zu encoded frames", max_frames);
+    }
+    w->sink = (struct sink){.fd = -1, .memory = memory};
+    w->ops = &raw_writer;
+    w->info = *info;
+    w->info.tags = NULL;
+    *ret_writer = w;
+    return true;
+}
+
+size_t audio_encoder_take(struct audio_writer *encoder, const void **ret_bytes,
+                          struct sample_counts *ret_counts)
+{
+    const size_t n = encoder->sink.n_collected;
+    encoder->sink.n_collected = 0;
+    *ret_bytes = encoder->sink.memory;
+    *ret_counts = encoder->counts;
+    return n;
+}
+
+const char *audio_unfinished(const struct audio_writer *writer, uint64_t *ret_first_byte)
+{
+    *ret_first_byte = writer->sink.base + writer->info.offset;
+    return writer->temp.temporary;
+}
+
+bool audio_complete(struct audio_writer *writer, uint64_t frames,
+                    const struct sample_counts *counts, struct fault *fault)
+{
+    struct audio_writer *w = writer;
+    w->frames = frames;
+    w->counts = *counts;
+    return sink_seek(&w->sink, w->info.offset +
+                                   frames * w->info.channels * encoding_size(w->info.encoding)) ||
+           sink_fault(&w->sink, fault);
 }

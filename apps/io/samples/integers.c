@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The part of sample conversion that is the same for float and double: byte order and integer
-// widths; a factor for either.
+// widths; a factor, noise and a digest for either.
 #include "samples.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "../../../lib/base/hash.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "files are converted from and to a little-endian machine");
@@ -118,5 +121,51 @@ void samples_scale(void *x, size_t n, bool as_double, double factor)
     for (size_t i = 0; i < n; i++) {
         if (as_double) d[i] *= factor;
         else f[i] = (float)((double)f[i] * factor);
+    }
+}
+
+// FNV-1a (lib/base/hash.h) over scalars instead of bytes. `bytes` is a constant where this is
+// called.
+static inline uint64_t digest_scalars(uint64_t digest, const unsigned char *x, size_t n,
+                                      size_t bytes)
+{
+    for (size_t i = 0; i < n; i++) digest = hash_words(digest, x + i * bytes, bytes);
+    return digest;
+}
+
+uint64_t samples_digest(uint64_t digest, const void *x, size_t n, unsigned bytes)
+{
+    switch (bytes) {
+    case 1:
+        return digest_scalars(digest, x, n, 1);
+    case 2:
+        return digest_scalars(digest, x, n, 2);
+    case 3:
+        return digest_scalars(digest, x, n, 3);
+    case 4:
+        return digest_scalars(digest, x, n, 4);
+    default:
+        return digest_scalars(digest, x, n, sizeof(uint64_t));
+    }
+}
+
+// Dither. The generator is the finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable
+// pseudorandom number generators", 2014), applied to the position. Uniform on all 64 bits.
+static uint64_t scramble(uint64_t position)
+{
+    uint64_t z = position * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+void samples_dither(double *y, const void *x, bool as_double, size_t n, unsigned bits,
+                    uint64_t position)
+{
+    const double step = ldexp(1, 1 - (int)bits - 32); // of the integers, times 2^-32
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t z = scramble(position + i);
+        const double noise = (double)(uint32_t)z - (double)(uint32_t)(z >> 32);
+        y[i] = (as_double ? ((const double *)x)[i] : (double)((const float *)x)[i]) + noise * step;
     }
 }
