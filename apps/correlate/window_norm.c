@@ -6,11 +6,25 @@
 // window's end (van Herk 1992). Only one block is stored: the energies of the new block replace the
 // sums of the old one as the window leaves them.
 //
-// Error, in units of u = 2^-53, to first order: 2 for a squared magnitude, c - 1 for the sum over c
+// With zero_mean it is sum_i (x[i] - mean)^2 of each real signal, its variation. There all sums are
+// of the differences d[i] = x[i] - r to the sample r behind the border between the blocks, which
+// belongs to every window across it:
+//   variation = sum d^2 - (sum d)^2 / n.
+// An offset is therefore subtracted before anything is squared. The two terms cancel at most by a
+// factor of n + 1: sum d^2 = variation + n (mean - r)^2, where (mean - r)^2 <= variation because r
+// is in the window.
+//
+// Error of the variation, in units of u = 2^-53 of sum d^2, to first order: 2 for the rounding of
+// d, 1 for its square, 2 for compensated summation, 1 for the sum of both parts, that is 6. For the
+// second term, since (sum |d|)^2 <= n sum d^2: 2 (1 + 2 + 1) for the sum, squared, and 2 for square
+// and division, that is 10. With the difference this is 17; 18 includes the terms of higher order.
+// It is 0 for equal samples.
+//
+// Error, in units of u, to first order: 2 for a squared magnitude, c - 1 for the sum over c
 // inputs, 2 for each part by compensated summation (Kahan 1965), 1 for the sum of the parts; that
 // is c + 4 for the energy, and 4 for the template's. A root halves the error and adds 1, and there
 // are two divisions: (c + 4) / 2 + 1 + 4 / 2 + 1 + 2 = c / 2 + 8. With zero_mean the signal's part,
-// c + 4, is c + 18 (n + 1) for n frames (window_variation.c): c / 2 + 9 n + 15.
+// c + 4, is c + 18 (n + 1) for n frames: c / 2 + 9 n + 15.
 #include "window_norm.h"
 
 #include <math.h>
@@ -19,13 +33,33 @@
 
 #include "base/memory.h"
 #include "base/sample_type.h"
-#include "compensated_sum.h"
-#include "window_variation.h"
 
 // Numerators come from transforms in double, whose error is 2^-53 of what they read, about. A
 // window that varies by less than 2^-40 of its level would have an error of some 2^-12, and of what
 // is left of it below that nothing is right. It is taken as constant.
 #define MIN_VARIATION 0x1p-80
+
+// A sum whose error does not grow with its length: 2 units in the last place of the sum of
+// magnitudes (Kahan 1965).
+struct compensated_sum {
+    double high, low;
+};
+
+static void sum_add(struct compensated_sum *sum, double x)
+{
+    const double y = x - sum->low, next = sum->high + y;
+    sum->low = (next - sum->high) - y;
+    sum->high = next;
+}
+
+struct moments {
+    double sum, squares; // of differences to the signal's reference
+};
+
+struct real_signal {
+    double reference; // the first sample of this block
+    struct compensated_sum sum, squares;
+};
 
 struct window_norm {
     enum partita_type type;
@@ -38,7 +72,10 @@ struct window_norm {
     double *template_norms;       // [out_channels]
     double *queue;                // [capacity][groups]: norms of the results that are not divided
     size_t head, n_queued, capacity;
-    struct window_variation *variation; // with zero_mean, in place of energies and sums
+    // With zero_mean, in place of energies and sums: of all real signals.
+    struct real_signal *signals;
+    struct moments *parts; // [signals][length]: .sum: samples of this block, behind them the last
+                           // block's sums back from its end
 };
 
 static double scalar_at(enum partita_type type, const void *x, size_t k)
@@ -70,12 +107,25 @@ static size_t scalars_of(const struct window_norm *w)
     return type_is_complex(w->type) ? 2 : 1;
 }
 
+// Subtracts the mean of n samples that are `step` apart, and then the mean that rounding left:
+// beside an offset of both operands it would not be small. Equal samples become 0.
+static void subtract_mean(double *samples, size_t n, size_t step)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        const double first = samples[0];
+        struct compensated_sum sum = {0};
+        for (size_t i = 0; i < n * step; i += step) sum_add(&sum, samples[i] - first);
+        const double mean = first + sum.high / (double)n;
+        for (size_t i = 0; i < n * step; i += step) samples[i] -= mean;
+    }
+}
+
 void template_subtract_means(void *template, enum partita_type type, size_t rows, size_t length)
 {
     const size_t reals = type_is_complex(type) ? 2 : 1;
     double *row = template;
     for (; rows-- > 0; row += reals * length)
-        for (size_t k = 0; k < reals; k++) samples_subtract_mean(row + k, length, reals);
+        for (size_t k = 0; k < reals; k++) subtract_mean(row + k, length, reals);
 }
 
 bool window_norm_open(struct window_norm **ret, const struct window_norm_request *request,
@@ -93,15 +143,17 @@ bool window_norm_open(struct window_norm **ret, const struct window_norm_request
                               .stride = q->stride,
                               .at = (size_t)((q->origin % length + length) % length),
                               .until_first = q->wanted - q->origin};
+    const size_t reals = q->in_channels * scalars_of(w);
     if (q->zero_mean) {
-        w->variation = window_variation_open(q->length, q->in_channels * scalars_of(w));
+        w->signals = calloc(reals, sizeof *w->signals);
+        w->parts = memory_allocate_zeros(reals * q->length * sizeof *w->parts);
     } else {
         w->energies = memory_allocate_zeros(q->length * q->groups * sizeof *w->energies);
         w->sums = calloc(q->groups, sizeof *w->sums);
     }
     w->template_norms = calloc(q->out_channels, sizeof *w->template_norms);
     *ret = w;
-    if ((w->variation || (w->energies && w->sums)) && w->template_norms) {
+    if (w->template_norms && ((w->signals && w->parts) || (w->energies && w->sums))) {
         measure_template(w, q);
         return true;
     }
@@ -159,14 +211,51 @@ static double energy_of_group(const struct window_norm *w, const void *x, size_t
     return energy;
 }
 
+// Replaces samples by sums from the end back.
+static void sum_moments_backwards(struct moments *parts, size_t n, double reference)
+{
+    struct compensated_sum sum = {0}, squares = {0};
+    while (n-- > 0) {
+        const double d = parts[n].sum - reference;
+        sum_add(&sum, d);
+        sum_add(&squares, d * d);
+        parts[n] = (struct moments){sum.high, squares.high};
+    }
+}
+
+// What a window of one signal adds to a variation, and to the energy of the means.
+struct spread {
+    double variation, mean_energy;
+};
+
+// Adds one sample of a real signal; returns the spread of the window that it ends.
+static struct spread slide_spread(struct window_norm *w, size_t signal, double x)
+{
+    struct moments *parts = w->parts + signal * w->length, back = {0};
+    struct real_signal *s = &w->signals[signal];
+    const double n = (double)w->length;
+    if (w->at == 0) {
+        *s = (struct real_signal){.reference = x};
+        sum_moments_backwards(parts, w->length, x);
+    }
+    const double d = x - s->reference;
+    sum_add(&s->sum, d);
+    sum_add(&s->squares, d * d);
+    parts[w->at].sum = x;
+    if (w->at + 1 < w->length) back = parts[w->at + 1];
+    const double sum = s->sum.high + back.sum, squares = s->squares.high + back.squares,
+                 whole = n * s->reference + sum;
+    return (struct spread){squares - sum * sum / n, whole * whole / n};
+}
+
 // Adds one frame of a group; returns the variation of the window that it ends.
 static double slide_variation(struct window_norm *w, const void *x, size_t frame, size_t group)
 {
     const size_t reals = w->in_channels * scalars_of(w), n = reals / w->groups;
-    struct window_spread sum = {0};
+    struct spread sum = {0};
     for (size_t k = group * n; k < (group + 1) * n; k++) {
         const double sample = x ? scalar_at(w->type, x, frame * reals + k) : 0;
-        const struct window_spread one = window_variation_slide(w->variation, k, w->at, sample);
+        const struct spread one = slide_spread(w, k, sample);
         sum.variation += one.variation;
         sum.mean_energy += one.mean_energy;
     }
@@ -181,8 +270,8 @@ bool window_norm_feed(struct window_norm *norm, const void *x, size_t n, struct 
     for (size_t i = 0; i < n; i++) {
         double *row = w->queue + (w->head + w->n_queued) * w->groups;
         for (size_t g = 0; g < w->groups; g++)
-            row[g] = sqrt(w->variation ? slide_variation(w, x, i, g)
-                                       : slide_energy(w, g, energy_of_group(w, x, i, g)));
+            row[g] = sqrt(w->parts ? slide_variation(w, x, i, g)
+                                   : slide_energy(w, g, energy_of_group(w, x, i, g)));
         w->at = w->at + 1 < w->length ? w->at + 1 : 0;
         if (w->until_first > 0) {
             w->until_first--;
@@ -227,7 +316,8 @@ void window_norm_divide(struct window_norm *norm, void *y, size_t n)
 void window_norm_close(struct window_norm *norm)
 {
     if (!norm) return;
-    window_variation_close(norm->variation);
+    free(norm->signals);
+    memory_free(norm->parts);
     memory_free(norm->energies);
     free(norm->sums);
     free(norm->template_norms);
