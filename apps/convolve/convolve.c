@@ -10,7 +10,6 @@
 #include "cli/interrupt.h"
 #include "cli/report.h"
 #include "cli/wisdom_file.h"
-#include "combine.h"
 #include "correlate/search.h"
 #include "io/formats/sigmf_carry.h"
 #include "level/level.h"
@@ -423,7 +422,7 @@ static bool compute(struct convolve_job *job, const struct encoding *raw_in,
     good = good && search_combine(&job->search, &job->search_request, fault) &&
            search_annotate(&job->search, &job->search_request, signal_frames(job), fault);
     return processes_agree(&job->processes, good, fault) &&
-           combine_stats(&job->stats, &job->processes, fault);
+           pass_stats_combine(&job->stats, &job->processes, fault);
 }
 
 static int convolve_run(struct convolve_job *job)

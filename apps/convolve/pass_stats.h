@@ -7,6 +7,7 @@
 
 #include "cli/options.h"
 #include "io/samples/samples.h"
+#include "processes/processes.h"
 
 struct pass_stats {
     double peak, energy; // of the result: largest magnitude, sum of squared magnitudes
@@ -36,5 +37,9 @@ bool pass_stats_print_json(const struct pass_stats *stats, const struct settings
 // are not finite.
 void pass_stats_warn(const struct pass_stats *stats, const struct settings *settings,
                      uint64_t frames);
+
+// Makes the statistics of this process's range those of all, but for `written`, which is that of
+// all already. Collective. The energies are added in the order of ranks.
+bool pass_stats_combine(struct pass_stats *stats, struct processes *processes, struct fault *fault);
 
 #endif
