@@ -5,9 +5,14 @@
 
 #include <stdio.h>
 
-#include "interference.h"
 #include "io/samples/encoding.h"
 #include "specification.h"
+
+// Interference of symbols: what the other symbols add to the sample of one, in relation to it.
+struct interference {
+    double rms;   // of independent symbols of the same power
+    double worst; // of symbols of magnitude 1 with the worst signs
+};
 
 struct achieved {
     const struct specification *specification;
@@ -16,7 +21,7 @@ struct achieved {
     size_t n;
     struct encoding encoding;
     struct partita_design_result result;
-    struct interference interference; // of symbols, of raised cosines
+    struct interference interference; // of raised cosines
 };
 
 // A band of a design, in the unit of its frequencies.
@@ -29,6 +34,11 @@ enum { MAX_BANDS = 3 };
 
 // Whether the filter is the pulse of a modem, whose symbols last *ret_period frames.
 bool achieved_pulse(const struct achieved *achieved, double *ret_period);
+
+// Of a pulse, or of its convolution with itself if it is one of a pair, sets the interference at
+// multiples of the period around the middle, between which the band-limited pulse is interpolated.
+// False if there is no memory.
+bool achieved_find_interference(struct achieved *achieved);
 
 // The bands in which the result was measured; returns how many there are.
 int achieved_bands(const struct achieved *achieved, struct band bands[MAX_BANDS]);

@@ -171,11 +171,7 @@ static bool finish(struct job *job, struct fault *fault)
         .result = job->result,
     };
     FILE *to = strcmp(specification_out(s), "-") == 0 ? stderr : stdout;
-    double period;
-    const bool pair = job->specification.design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
-    if (achieved_pulse(&achieved, &period) &&
-        !interference_measure(&achieved.interference, job->taps, job->n, period, pair))
-        return fault_set(fault, "out of memory");
+    if (!achieved_find_interference(&achieved)) return fault_set(fault, "out of memory");
     if (s->plot && !plot_write(&achieved, fault)) return false;
     if (!write_taps(job, fault)) return false;
     if (job->clipped)
