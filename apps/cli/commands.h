@@ -24,4 +24,13 @@ void help_print(enum command command);
 // Prints the help of the program on standard output.
 void help_print_overview(void);
 
+// Prints partita(1) in roff on standard output.
+void manual_print(void);
+
+// Prints the completions for a shell on standard output.
+void completion_print(enum shell shell);
+
+// Which channel of a matrix of filters leads from which input to which output.
+extern const char matrix_drawing[];
+
 #endif

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "commands.h"
 #include "engine_name.h"
 #include "io/samples/encoding.h"
-#include "manual.h"
 
 static bool row_applies(const struct option_row *row, int command)
 {

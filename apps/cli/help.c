@@ -7,7 +7,6 @@
 
 #include "commands.h"
 #include "control/table.h"
-#include "manual.h"
 #include "report.h"
 
 enum {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The manual page partita(1) in roff, with the man macros.
-#include "manual.h"
+#include "commands.h"
 
 #include <stdio.h>
 
