@@ -72,14 +72,6 @@ const char matrix_drawing[] = "          --matrix        --matrix-order in,out, 
                               "  out 1      1     2         1     3\n"
                               "  out 2      3     4         2     4\n";
 
-static bool has_option(enum command command, const char *name)
-{
-    for (size_t i = 0; i < n_option_rows; i++)
-        if (strcmp(option_rows[i].name, name) == 0 && option_rows[i].commands & 1u << command)
-            return true;
-    return false;
-}
-
 static bool has_kind(enum command command, enum option_kind kind)
 {
     for (size_t i = 0; i < n_option_rows; i++)
@@ -131,7 +123,7 @@ void help_print(enum command command)
         headed = true;
         print_option(row, command);
     }
-    if (has_option(command, "matrix"))
+    if (option_find(command, "matrix"))
         printf("\nChannels of %s from two inputs to two outputs:\n%s",
                command == COMMAND_CORRELATE ? "TEMPLATE" : "IR", matrix_drawing);
     print_numbers(command);

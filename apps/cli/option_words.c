@@ -41,14 +41,6 @@ static const struct {
     {"out_channels", "out-channels", PLAN},
 };
 
-static bool has_option(enum command command, const char *name)
-{
-    for (size_t i = 0; i < n_option_rows; i++)
-        if (option_rows[i].commands & 1u << command && strcmp(option_rows[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 // The option for the field at the start of the text; *ret_length: the length of its name, index and
 // equals sign.
 static const char *option_of_field(enum command command, const char *text, size_t *ret_length)
@@ -58,7 +50,7 @@ static const char *option_of_field(enum command command, const char *text, size_
         if (strncmp(text, fields[i].field, strlen(fields[i].field)) != 0 ||
             isalnum((unsigned char)*at) || *at == '_')
             continue;
-        if (!(fields[i].commands & 1 << command) || !has_option(command, fields[i].option))
+        if (!(fields[i].commands & 1 << command) || !option_find(command, fields[i].option))
             return NULL;
         const char *index_end = *at == '[' ? strchr(at, ']') : NULL;
         if (index_end) at = index_end + 1;

@@ -34,6 +34,14 @@ bool option_value_is_optional(const struct option_row *row)
     return row->kind == OPTION_LEVEL || row->kind == OPTION_FLAG_OR_WORD;
 }
 
+const struct option_row *option_find(enum command command, const char *name)
+{
+    for (size_t i = 0; i < n_option_rows; i++)
+        if (option_rows[i].commands & 1u << command && strcmp(option_rows[i].name, name) == 0)
+            return &option_rows[i];
+    return NULL;
+}
+
 bool command_find(const char *name, enum command *ret_command)
 {
     for (int c = 0; c < N_COMMANDS; c++) {
@@ -160,6 +168,11 @@ static bool store_threads(const struct option_row *row, struct settings *setting
     return true;
 }
 
+static bool is_within(const struct option_row *row, double value)
+{
+    return row->low == row->high || (value >= (double)row->low && value <= (double)row->high);
+}
+
 static bool store_real(const struct option_row *row, double *field, const char *value,
                        struct fault *fault)
 {
@@ -169,9 +182,7 @@ static bool store_real(const struct option_row *row, double *field, const char *
         return true;
     }
     if (!number_parse(value, number_kinds[row->kind].quantity, &number) ||
-        !isfinite(number.value) ||
-        (row->low != row->high &&
-         (number.value < (double)row->low || number.value > (double)row->high)))
+        !isfinite(number.value) || !is_within(row, number.value))
         return refuse_number(row, value, fault);
     *field = number.value;
     return true;
@@ -180,9 +191,7 @@ static bool store_real(const struct option_row *row, double *field, const char *
 static bool store_rate(const struct option_row *row, double *field, const char *value,
                        struct fault *fault)
 {
-    return (number_parse_rate(value, field) &&
-            (row->low == row->high ||
-             (*field >= (double)row->low && *field <= (double)row->high))) ||
+    return (number_parse_rate(value, field) && is_within(row, *field)) ||
            refuse_number(row, value, fault);
 }
 

@@ -162,6 +162,9 @@ struct option_row {
     const char *help;
 };
 
+// The option of this name that a command has; NULL: none.
+const struct option_row *option_find(enum command command, const char *name);
+
 // Whether the value of an option may be left out; then it follows an equals sign.
 bool option_value_is_optional(const struct option_row *row);
 
