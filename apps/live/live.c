@@ -15,7 +15,6 @@
 #include "control.h"
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
-#include "live/device/choose.h"
 #include "live/device/jack_connections.h"
 #include "live/device/timed_call.h"
 #include "live/filters/response.h"

@@ -9,7 +9,6 @@
 
 #include "base/ir_name.h"
 #include "cli/report.h"
-#include "live/device/choose.h"
 #include "live/device/jack_connections.h"
 #include "live/filters/response.h"
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "cli/options.h"
 #include "jack_connections.h"
 #include "library_log.h"
 #include "timed_call.h"
@@ -23,6 +24,8 @@ static const double MAX_LATENCY = 10;
 
 // Time limit for finding, opening and starting devices.
 static const double CALL_SECONDS = 5;
+
+enum device_direction { DEVICE_IN = 1, DEVICE_OUT = 2 };
 
 struct device_stream {
     PaStream *stream;
@@ -91,6 +94,13 @@ bool device_initialize(const struct device_setup *setup, struct fault *fault)
     if (!timed_call(call_initialize, &error, CALL_SECONDS)) return database_fault(fault);
     if (!verbose) library_log_silence(); // PortAudio replaces JACK's handlers
     return error == paNoError || portaudio_fault("cannot start PortAudio", error, fault);
+}
+
+bool device_initialize_for(const struct settings *settings, struct fault *fault)
+{
+    const struct device_setup setup = {.client_name = settings->name,
+                                       .no_connect = settings->no_connect};
+    return device_initialize(&setup, fault);
 }
 
 size_t device_count(void)
@@ -215,15 +225,52 @@ static bool device_choose_name(struct audio_device *ret, const char *name, unsig
                      direction_name(directions));
 }
 
-// A device that lacks a direction may have it later: the direction may be in use.
-bool device_choose(struct audio_device *ret, const char *name, unsigned directions,
-                   bool *ret_may_come, struct fault *fault)
+// Finds the device `name`: an index, or part of "name, API" that matches a single device or is
+// exactly its name. NULL: the default of the first API that has one. directions: bits of enum
+// device_direction that it must have. A device that lacks a direction may have it later: the
+// direction may be in use. *ret_may_come is false for an ambiguous name.
+static bool device_choose(struct audio_device *ret, const char *name, unsigned directions,
+                          bool *ret_may_come, struct fault *fault)
 {
     *ret_may_come = true;
     if (!name) return device_choose_default(ret, directions, fault);
     if (*name && name[strspn(name, "0123456789")] == 0)
         return device_choose_index(ret, name, directions, fault);
     return device_choose_name(ret, name, directions, ret_may_come, fault);
+}
+
+static bool choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
+                        const struct settings *settings, bool *ret_may_come, struct fault *fault)
+{
+    const char *both = settings->audio_device;
+    const char *in = settings->audio_input ? settings->audio_input : both;
+    const char *out = settings->audio_output ? settings->audio_output : both;
+    bool one = settings->audio_input == NULL && settings->audio_output == NULL;
+    if (one && device_choose(ret_in, both, DEVICE_IN | DEVICE_OUT, ret_may_come, fault)) {
+        *ret_out = *ret_in;
+        return true;
+    }
+    if (one && both) return false;
+    // The default input and output may be two devices of one API.
+    if (!device_choose(ret_in, in, DEVICE_IN, ret_may_come, fault) ||
+        !device_choose(ret_out, out, DEVICE_OUT, ret_may_come, fault))
+        return false;
+    if (strcmp(ret_in->api, ret_out->api) == 0) return true;
+    *ret_may_come = false;
+    return fault_set(fault, "%s is a device of %s, %s one of %s; both must have the same API",
+                     ret_in->name, ret_in->api, ret_out->name, ret_out->api);
+}
+
+bool device_choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
+                        const struct settings *settings, bool *ret_may_come, struct fault *fault)
+{
+    if (!choose_pair(ret_in, ret_out, settings, ret_may_come, fault)) return false;
+    if (!settings->no_connect || device_is_jack(ret_out)) return true;
+    *ret_may_come = false;
+    return fault_set(fault,
+                     "--no-connect: %s is a device of %s, which has no connections; leave "
+                     "the option out, or choose a JACK device",
+                     ret_out->name, ret_out->api);
 }
 
 static bool parse_latency(const char *text, double *ret_seconds)

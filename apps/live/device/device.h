@@ -31,6 +31,11 @@ struct device_setup {
 // a time limit of some seconds, and device_close has the given one.
 bool device_initialize(const struct device_setup *setup, struct fault *fault);
 
+struct settings;
+
+// The same, as the settings of `partita live` say.
+bool device_initialize_for(const struct settings *settings, struct fault *fault);
+
 // Whether one of these calls has not returned in time. Then no other may follow, its arguments must
 // stay allocated, and the program must end by _exit or exec.
 bool device_hangs(void);
@@ -38,14 +43,11 @@ bool device_hangs(void);
 size_t device_count(void);
 struct audio_device device_at(size_t i);
 
-enum device_direction { DEVICE_IN = 1, DEVICE_OUT = 2 };
-
-// Finds the device `name`: an index, or part of "name, API" that matches a single device or is
-// exactly its name. NULL: the default of the first API that has one. directions: bits of enum
-// device_direction that it must have. *ret_may_come, on failure: whether such a device may appear
-// later; false for an ambiguous name.
-bool device_choose(struct audio_device *ret, const char *name, unsigned directions,
-                   bool *ret_may_come, struct fault *fault);
+// Finds the devices of the settings; both have the same API, and are one device if possible.
+// *ret_may_come, on failure: whether such devices may appear later. Fails also if the settings need
+// JACK and the device is another.
+bool device_choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
+                        const struct settings *settings, bool *ret_may_come, struct fault *fault);
 
 // What was lost around a callback, as bits.
 enum device_loss {

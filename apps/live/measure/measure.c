@@ -18,7 +18,6 @@
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "live/console/signals.h"
-#include "live/device/choose.h"
 #include "live/device/device.h"
 #include "live/device/heartbeat.h"
 
