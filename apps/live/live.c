@@ -15,7 +15,7 @@
 #include "control.h"
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
-#include "live/device/jack_connections.h"
+#include "live/device/libraries.h"
 #include "live/device/timed_call.h"
 #include "live/filters/response.h"
 #include "live/measure/measure.h"

@@ -9,7 +9,7 @@
 
 #include "base/ir_name.h"
 #include "cli/report.h"
-#include "live/device/jack_connections.h"
+#include "live/device/libraries.h"
 #include "live/filters/response.h"
 
 // --rate; else that of the first filter, if the devices support it; else that of the device.

@@ -15,8 +15,7 @@
 
 #include "base/number.h"
 #include "cli/options.h"
-#include "jack_connections.h"
-#include "library_log.h"
+#include "libraries.h"
 #include "timed_call.h"
 
 // Larger latencies are errors of the host API: PipeWire's JACK emulation has reported a day.
@@ -88,11 +87,11 @@ bool device_initialize(const struct device_setup *setup, struct fault *fault)
     static PaError error; // static: in use for ever if PortAudio hangs
     const char *name = setup->client_name ? setup->client_name : "partita";
     bool verbose = setup->verbose;
-    if (!verbose) library_log_silence();
+    if (!verbose) libraries_silence();
     if (setup->no_connect) jack_connections_forbid();
     PaJack_SetClientName(name);
     if (!timed_call(call_initialize, &error, CALL_SECONDS)) return database_fault(fault);
-    if (!verbose) library_log_silence(); // PortAudio replaces JACK's handlers
+    if (!verbose) libraries_silence(); // PortAudio replaces JACK's handlers
     return error == paNoError || portaudio_fault("cannot start PortAudio", error, fault);
 }
 

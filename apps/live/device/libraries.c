@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See jack_connections.h. libjack is loaded by PortAudio, so it is declared here.
-#include "jack_connections.h"
+// See libraries.h. PortAudio loads ALSA and JACK; the program is not linked with them, so what it
+// calls is declared here.
+#include "libraries.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,6 +14,11 @@ enum { JACK_PORT_IS_INPUT = 1 };
 // PortAudio's names are in_0, in_1 .. and out_0, out_1 ..
 enum { PORT_NAME_SIZE = 32 };
 
+typedef void alsa_handler(const char *file, int line, const char *function, int error,
+                          const char *format, ...);
+typedef int alsa_set_handler(alsa_handler *handler);
+typedef void jack_handler(const char *text);
+typedef void jack_set_handler(jack_handler *handler);
 typedef int connect_fn(void *client, const char *source, const char *destination);
 typedef void *register_fn(void *client, const char *name, const char *type, unsigned long flags,
                           unsigned long buffer_size);
@@ -24,6 +30,36 @@ register_fn jack_port_register;
 static bool forbidden;
 static const struct network *named;
 static const char *missing;
+
+// Writes a library's own function to *ret_function, a pointer to a function. dlsym returns functions
+// as POSIX requires; ISO C has no cast for that, hence memcpy.
+static bool find_function(const char *name, void *ret_function)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    memcpy(ret_function, &found, sizeof found);
+    return found;
+}
+
+static void ignore_alsa(const char *file, int line, const char *function, int error,
+                        const char *format, ...)
+{
+    (void)file, (void)line, (void)function, (void)error, (void)format;
+}
+
+static void ignore_jack(const char *text)
+{
+    (void)text;
+}
+
+void libraries_silence(void)
+{
+    static const char *const jack_setters[] = {"jack_set_error_function", "jack_set_info_function"};
+    alsa_set_handler *set_alsa;
+    jack_set_handler *set_jack;
+    if (find_function("snd_lib_error_set_handler", &set_alsa)) set_alsa(ignore_alsa);
+    for (size_t i = 0; i < sizeof jack_setters / sizeof *jack_setters; i++)
+        if (find_function(jack_setters[i], &set_jack)) set_jack(ignore_jack);
+}
 
 void jack_connections_forbid(void)
 {
@@ -66,15 +102,6 @@ void jack_connections_use(const struct network *network)
 const char *jack_connections_missing(void)
 {
     return missing;
-}
-
-// Writes libjack's own function to *ret_function, a pointer to a function. dlsym returns functions
-// as POSIX requires; ISO C has no cast for that, hence memcpy.
-static bool find_function(const char *name, void *ret_function)
-{
-    void *found = dlsym(RTLD_NEXT, name);
-    memcpy(ret_function, &found, sizeof found);
-    return found;
 }
 
 static size_t count_ports(enum network_direction direction)
