@@ -13,7 +13,6 @@
 
 #include "../../lib/base/clock.h"
 #include "cli/report.h"
-#include "live/console/signals.h"
 #include "live/console/terminal.h"
 #include "live/device/heartbeat.h"
 #include "screen.h"

@@ -13,7 +13,6 @@
 #include "cli/engine_name.h"
 #include "cli/report.h"
 #include "control.h"
-#include "live/console/signals.h"
 #include "live/console/terminal.h"
 #include "live/device/libraries.h"
 #include "live/device/timed_call.h"

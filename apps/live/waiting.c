@@ -7,7 +7,6 @@
 #include <signal.h>
 
 #include "../../lib/base/clock.h"
-#include "live/console/signals.h"
 #include "live/console/terminal.h"
 
 static void run_socket_line(void *user, char *line, struct control_reply *reply)

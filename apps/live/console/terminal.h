@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The terminal: reads single keys, and is restored at every exit.
+// The terminal: reads single keys, and is restored at every exit. Signals are bytes in a pipe, so
+// that one loop can wait for signals and keys.
 #ifndef PARTITA_APPS_LIVE_TERMINAL_H
 #define PARTITA_APPS_LIVE_TERMINAL_H
 
@@ -23,5 +24,14 @@ void terminal_restore(void);
 
 // The next key; 0: none is pressed.
 int terminal_read_key(void);
+
+// Installs the handlers and returns the descriptor from which SIGINT, SIGTERM, SIGQUIT and SIGHUP
+// can be read, or -1 on failure. After one of the first three, another one restores the terminal,
+// prints the name of the unfinished recording and ends the program by that signal. SIGPIPE,
+// SIGXFSZ, SIGTTIN and SIGTTOU are ignored, so that calls fail instead.
+int signals_install(void);
+
+// The next signal; 0: none.
+int signals_next(int descriptor);
 
 #endif

@@ -17,7 +17,7 @@
 #include "convolve/partial/shard_record.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
-#include "live/console/signals.h"
+#include "live/console/terminal.h"
 #include "live/device/device.h"
 #include "live/device/heartbeat.h"
 
