@@ -24,6 +24,16 @@ bool steer_doubt_level(const char *name, double decibels, struct fault *ret_warn
     return true;
 }
 
+// The level that a command changes; NULL: it changes none.
+static double *level_of(struct session *s, enum control_id id)
+{
+    return id == CONTROL_GAIN         ? &s->gain
+           : id == CONTROL_WET        ? &s->wet
+           : id == CONTROL_DRY        ? &s->dry
+           : id == CONTROL_INPUT_GAIN ? &s->input_gain
+                                      : NULL;
+}
+
 static void change_number(double *value, const struct control_command *c)
 {
     const struct control_row *row = &control_rows[c->id];
@@ -67,16 +77,10 @@ static bool steer_execute(struct session *s, const struct control_command *c,
 {
     switch (c->id) {
     case CONTROL_GAIN:
-        change_number(&s->gain, c);
-        break;
     case CONTROL_WET:
-        change_number(&s->wet, c);
-        break;
     case CONTROL_DRY:
-        change_number(&s->dry, c);
-        break;
     case CONTROL_INPUT_GAIN:
-        change_number(&s->input_gain, c);
+        change_number(level_of(s, c->id), c);
         break;
     case CONTROL_MUTE:
         change_switch(&s->mute, c);
@@ -154,22 +158,13 @@ static const char *state_of(const struct session *s)
     return s->ending ? "ending" : "running";
 }
 
-// The level that a command has changed; 0: it has not changed one.
-static double level_of(const struct session *s, enum control_id id)
-{
-    return id == CONTROL_GAIN         ? s->gain
-           : id == CONTROL_WET        ? s->wet
-           : id == CONTROL_DRY        ? s->dry
-           : id == CONTROL_INPUT_GAIN ? s->input_gain
-                                      : 0;
-}
-
-static char *compose_answer(const struct session *s, enum control_id id)
+static char *compose_answer(struct session *s, enum control_id id)
 {
     struct fault warning;
     json_t *j = report_control();
     json_object_set_new(j, "ok", json_true());
-    if (steer_doubt_level(control_rows[id].name, level_of(s, id), &warning))
+    const double *level = level_of(s, id);
+    if (level && steer_doubt_level(control_rows[id].name, *level, &warning))
         json_object_set_new(j, "warning", json_text(warning.text));
     if (id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
     else if (id == CONTROL_STATUS) status_put_all(j, s, state_of(s));
@@ -235,7 +230,7 @@ void steer_run_osc_waiting(struct steer_waiting *waiting, struct osc *osc, char 
     osc_send(osc, "/partita/error", "s", fault.text);
 }
 
-char *steer_compose_news(const struct session *session, const struct filter_set_news *news)
+char *steer_compose_news(struct session *session, const struct filter_set_news *news)
 {
     return news->event == FILTER_SET_FAILED ? compose_error(news->message.text)
                                             : compose_answer(session, CONTROL_RELOAD);
@@ -266,7 +261,7 @@ static void send_levels(const struct session *s, const char *name, bool out)
     size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
     for (size_t c = 0; c < n; c++) {
         char path[64];
-        struct level l = out ? levels_out(s->levels, c) : levels_in(s->levels, c);
+        struct level l = levels_of(s->levels, out, c);
         snprintf(path, sizeof path, "/partita/%s/%zu", name, c + 1);
         osc_send(s->osc, path, "ff", osc_level(20 * log10((double)l.peak)),
                  osc_level(20 * log10((double)l.rms)));

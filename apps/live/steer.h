@@ -35,7 +35,7 @@ void steer_run_osc_waiting(struct steer_waiting *waiting, struct osc *osc, char 
 
 // The line that answers a command whose file has been read. The caller frees it; NULL: out of
 // memory.
-char *steer_compose_news(const struct session *session, const struct filter_set_news *news);
+char *steer_compose_news(struct session *session, const struct filter_set_news *news);
 
 // Tells the same to the sender of an OSC message.
 void steer_send_news(struct session *session, const struct filter_set_news *news);

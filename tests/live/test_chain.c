@@ -392,7 +392,7 @@ static void *control(void *argument)
         chain_set_levels(c->rig->chain, &levels);
         struct chain_counts counts = chain_counts(c->rig->chain);
         struct chain_load load = chain_load(c->rig->chain);
-        struct level level = chain_take_out_level(c->rig->chain, 0);
+        struct level level = chain_take_level(c->rig->chain, true, 0);
         if (counts.nonfinite_out || load.mean < 0 || level.peak > 4) break;
         usleep(200);
     }

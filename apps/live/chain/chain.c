@@ -286,12 +286,7 @@ struct chain_load chain_load(const struct chain *chain)
     };
 }
 
-struct level chain_take_in_level(struct chain *chain, size_t channel)
+struct level chain_take_level(struct chain *chain, bool out, size_t channel)
 {
-    return meter_take(&chain->meters[channel]);
-}
-
-struct level chain_take_out_level(struct chain *chain, size_t channel)
-{
-    return meter_take(&chain->meters[chain->in_channels + channel]);
+    return meter_take(&chain->meters[(out ? chain->in_channels : 0) + channel]);
 }

@@ -80,7 +80,6 @@ void chain_detach(struct chain *chain);
 // Threads: any for counts and load, one for levels.
 struct chain_counts chain_counts(const struct chain *chain);
 struct chain_load chain_load(const struct chain *chain);
-struct level chain_take_in_level(struct chain *chain, size_t channel);
-struct level chain_take_out_level(struct chain *chain, size_t channel);
+struct level chain_take_level(struct chain *chain, bool out, size_t channel);
 
 #endif

@@ -50,20 +50,14 @@ void levels_update(struct levels *levels, struct chain *chain, double now)
 {
     for (size_t i = 0; i < levels->in_channels + levels->out_channels; i++) {
         struct channel_level *c = &levels->channels[i];
-        bool in = i < levels->in_channels;
-        struct level level = in ? chain_take_in_level(chain, i)
-                                : chain_take_out_level(chain, i - levels->in_channels);
+        const bool out = i >= levels->in_channels;
+        struct level level = chain_take_level(chain, out, out ? i - levels->in_channels : i);
         float held = peak_hold_add(&c->hold, level.peak, now);
         c->level = (struct level){.peak = fmaxf(held, level.rms), .rms = level.rms};
     }
 }
 
-struct level levels_in(const struct levels *levels, size_t channel)
+struct level levels_of(const struct levels *levels, bool out, size_t channel)
 {
-    return levels->channels[channel].level;
-}
-
-struct level levels_out(const struct levels *levels, size_t channel)
-{
-    return levels->channels[levels->in_channels + channel].level;
+    return levels->channels[(out ? levels->in_channels : 0) + channel].level;
 }

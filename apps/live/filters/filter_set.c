@@ -400,7 +400,7 @@ bool filter_set_has_directions(const struct filter_set *set)
     return false;
 }
 
-static bool is_turned_away(const struct filter_set *set)
+bool filter_set_is_turning(const struct filter_set *set)
 {
     const struct filter_slot *slot = &set->slots[set->current];
     const int nearest = slot->sofa ? sofa_nearest(slot->sofa, &set->direction) : -1;
@@ -414,7 +414,7 @@ static void turn_current(struct filter_set *set)
     struct filter_slot *slot = &set->slots[set->current], turned = {0};
     struct response response;
     struct fault fault;
-    if (!is_turned_away(set) || set->n_retired >= MAX_RETIRED - 1 ||
+    if (!filter_set_is_turning(set) || set->n_retired >= MAX_RETIRED - 1 ||
         partita_stream_swapping(set->stream))
         return;
     const bool found =
@@ -434,11 +434,6 @@ void filter_set_turn(struct filter_set *set, const struct sofa_direction *direct
 {
     set->direction = *direction;
     turn_current(set);
-}
-
-bool filter_set_is_turning(const struct filter_set *set)
-{
-    return is_turned_away(set);
 }
 
 void filter_set_poll(struct filter_set *set, struct filter_set_news *ret_news)
