@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
@@ -15,8 +14,6 @@
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf_carry.h"
 #include "partial/shard_record.h"
-
-enum { CHUNK_FRAMES = 65536, CHUNK_SAMPLES = 1 << 21 };
 
 struct shard_file {
     const char *path;
@@ -93,19 +90,10 @@ static bool open_shard(const struct shard_file *shard, const struct settings *s,
 
 static bool copy_frames(struct audio_writer *out, struct audio_reader *in, struct fault *fault)
 {
-    const struct audio_info *info = audio_reader_info(in);
-    const enum partita_type type =
-        info->encoding.is_complex ? PARTITA_CF64 : PARTITA_F64; // represents every encoding exactly
-    const size_t few = CHUNK_SAMPLES / info->channels + 1,
-                 chunk = few < CHUNK_FRAMES ? few : CHUNK_FRAMES;
-    void *frames = memory_allocate(chunk * info->channels * partita_type_size(type));
-    bool good = frames || memory_fault(fault, "%zu frames of %zu channels", chunk, info->channels);
-    for (size_t n = 1; good && n;)
-        good = audio_read(in, type, frames, chunk, &n, fault) &&
-               (!n || audio_write(out, type, frames, n, fault));
-    memory_free(frames);
-    if (good && audio_shortfall(in)) good = fault_set(fault, "%s", audio_shortfall(in));
-    return good;
+    const bool is_complex = audio_reader_info(in)->encoding.is_complex;
+    // Represents every encoding exactly.
+    if (!audio_copy(out, in, is_complex ? PARTITA_CF64 : PARTITA_F64, 1, fault)) return false;
+    return !audio_shortfall(in) || fault_set(fault, "%s", audio_shortfall(in));
 }
 
 // OUT has the shape and the metadata of the first shard and the frames of all.

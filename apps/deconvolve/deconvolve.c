@@ -222,7 +222,6 @@ static bool write_response(const struct deconvolve *d, struct fault *fault)
     struct audio_info info = {
         .channels = d->recording.channels, .rate = d->rate, .frames = d->n, .rank = 2};
     struct sample_counts counts = {0};
-    struct audio_writer *writer;
     bool known;
     info.container = container_of_name(path, &known);
     if (!known && strcmp(path, "-") == 0) info.container = CONTAINER_WAV;
@@ -232,14 +231,8 @@ static bool write_response(const struct deconvolve *d, struct fault *fault)
     if (!container_encoding(info.container, path, requested, &info.encoding))
         return fault_set(fault, "%s: cannot store %s samples", path, s->output_format);
     report_stored_rate(s, path, &info);
-    if (!sigmf_check_output(path, fault) || !shard_record_discard(path, fault) ||
-        !audio_create(&writer, path, &info, fault))
-        return false;
-    if (!audio_write(writer, PARTITA_F64, d->response, d->n, fault)) {
-        audio_discard(writer);
-        return false;
-    }
-    const bool good = audio_finish(writer, &counts, fault);
+    const bool good = sigmf_check_output(path, fault) && shard_record_discard(path, fault) &&
+                      audio_write_all(path, &info, PARTITA_F64, d->response, &counts, fault);
     if (good && counts.clipped)
         report_warning(s, "%s: %llu samples clipped; use --output-format f32", path,
                        (unsigned long long)counts.clipped);

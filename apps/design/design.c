@@ -144,19 +144,6 @@ static void warn_of_misses(struct job *job, const struct achieved *achieved)
                        rounded ? ", rounded as they are stored," : "", r->ripple, remedy);
 }
 
-static bool write_taps(struct job *job, struct fault *fault)
-{
-    struct audio_writer *writer;
-    struct sample_counts counts;
-    job->info.frames = job->n;
-    if (!audio_create(&writer, specification_out(&job->settings), &job->info, fault)) return false;
-    if (!audio_write(writer, PARTITA_F64, job->taps, job->n, fault)) {
-        audio_discard(writer);
-        return false;
-    }
-    return audio_finish(writer, &counts, fault);
-}
-
 // What the picture and the report say. The picture comes first, so that OUT is written last of all
 // files.
 static bool finish(struct job *job, struct fault *fault)
@@ -170,10 +157,13 @@ static bool finish(struct job *job, struct fault *fault)
         .encoding = job->info.encoding,
         .result = job->result,
     };
+    struct sample_counts counts;
     FILE *to = strcmp(specification_out(s), "-") == 0 ? stderr : stdout;
     if (!achieved_find_interference(&achieved)) return fault_set(fault, "out of memory");
     if (s->plot && !plot_write(&achieved, fault)) return false;
-    if (!write_taps(job, fault)) return false;
+    job->info.frames = job->n;
+    if (!audio_write_all(specification_out(s), &job->info, PARTITA_F64, job->taps, &counts, fault))
+        return false;
     if (job->clipped)
         report_warning(s,
                        "%llu taps are beyond full scale and were clipped; use --output-format f32",

@@ -132,6 +132,14 @@ bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret
 bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret_counts,
                           uint64_t *ret_frames, struct fault *fault);
 
+// Creates `path`, writes the info->frames frames and finishes it.
+bool audio_write_all(const char *path, const struct audio_info *info, enum partita_type type,
+                     const void *frames, struct sample_counts *ret_counts, struct fault *fault);
+
+// Writes all that is left in the reader, multiplied by a factor.
+bool audio_copy(struct audio_writer *writer, struct audio_reader *reader, enum partita_type type,
+                double factor, struct fault *fault);
+
 // A writer of frames of `type` to a temporary file without a name, near the output `path`.
 bool audio_spool_create(struct audio_writer **ret_writer, const char *path, enum partita_type type,
                         size_t channels, struct fault *fault);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "audio.h"
+#include "base/memory.h"
 #include "base/sample_type.h"
 #include "io/formats/formats.h"
 #include "io/formats/sigmf.h"
@@ -273,6 +274,36 @@ bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret
     *ret_counts = w->counts;
     audio_discard(w);
     return good || name_kept(kept, fault);
+}
+
+bool audio_write_all(const char *path, const struct audio_info *info, enum partita_type type,
+                     const void *frames, struct sample_counts *ret_counts, struct fault *fault)
+{
+    struct audio_writer *writer;
+    if (!audio_create(&writer, path, info, fault)) return false;
+    if (audio_write(writer, type, frames, (size_t)info->frames, fault))
+        return audio_finish(writer, ret_counts, fault);
+    audio_discard(writer);
+    return false;
+}
+
+bool audio_copy(struct audio_writer *writer, struct audio_reader *reader, enum partita_type type,
+                double factor, struct fault *fault)
+{
+    enum { CHUNK_SAMPLES = 1 << 16 };
+    const size_t channels = audio_reader_info(reader)->channels,
+                 chunk = CHUNK_SAMPLES / channels + 1,
+                 scalars = channels * (type_is_complex(type) ? 2 : 1);
+    void *frames = memory_allocate(chunk * channels * partita_type_size(type));
+    bool good = frames || memory_fault(fault, "%zu frames of %zu channels", chunk, channels);
+    for (size_t n = 1; good && n;) {
+        good = audio_read(reader, type, frames, chunk, &n, fault);
+        if (!good || !n) break;
+        if (factor != 1) samples_scale(frames, n * scalars, type_is_double(type), factor);
+        good = audio_write(writer, type, frames, n, fault);
+    }
+    memory_free(frames);
+    return good;
 }
 
 void audio_discard(struct audio_writer *writer)

@@ -5,12 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/memory.h"
-#include "base/sample_type.h"
 #include "cli/report.h"
-#include "io/samples/samples.h"
-
-enum { CHUNK_SAMPLES = 1 << 16 };
 
 bool level_is_wanted(const struct settings *settings)
 {
@@ -83,18 +78,7 @@ bool level_copy(const struct level_copy *copy, struct fault *fault)
 {
     struct audio_reader *reader;
     if (!audio_spool_read(&reader, copy->spool, fault)) return false;
-    const size_t channels = audio_reader_info(reader)->channels;
-    const size_t chunk = CHUNK_SAMPLES / channels + 1;
-    const size_t scalars = channels * (type_is_complex(copy->type) ? 2 : 1);
-    void *frames = memory_allocate(chunk * channels * partita_type_size(copy->type));
-    bool good = frames || memory_fault(fault, "a chunk of %zu frames", chunk);
-    for (size_t n = 1; good && n;) {
-        good = audio_read(reader, copy->type, frames, chunk, &n, fault);
-        if (!good || !n) break;
-        samples_scale(frames, n * scalars, type_is_double(copy->type), copy->factor);
-        good = audio_write(copy->out, copy->type, frames, n, fault);
-    }
-    memory_free(frames);
+    const bool good = audio_copy(copy->out, reader, copy->type, copy->factor, fault);
     audio_reader_close(reader);
     return good;
 }

@@ -216,16 +216,11 @@ static bool write_responses(const struct measure *m, const float *frames, struct
                               .frames = m->n_response,
                               .rank = 2};
     struct sample_counts counts;
-    struct audio_writer *writer;
     bool known;
     info.container = container_of_name(path, &known);
     container_encoding(info.container, path, requested, &info.encoding);
-    if (!shard_record_discard(path, fault) || !audio_create(&writer, path, &info, fault))
-        return false;
-    if (audio_write(writer, PARTITA_F32, frames, m->n_response, fault))
-        return audio_finish(writer, &counts, fault);
-    audio_discard(writer);
-    return false;
+    return shard_record_discard(path, fault) &&
+           audio_write_all(path, &info, PARTITA_F32, frames, &counts, fault);
 }
 
 static bool print_json(const struct measure *m, json_t *list)
