@@ -89,6 +89,22 @@ static size_t exponent_length(const char *text)
     return digits ? 1 + sign + digits : 0;
 }
 
+struct fraction fraction_of(double above, double below, double max_n, double max_d)
+{
+    struct fraction before = {0, 1}, at = {1, 0};
+    for (double a = above, b = below; b > 0;) {
+        const double rest = fmod(a, b), whole = rint((a - rest) / b);
+        const double n = whole * (double)at.n + (double)before.n,
+                     d = whole * (double)at.d + (double)before.d;
+        if (n > max_n || d > max_d) break;
+        before = at;
+        at = (struct fraction){(long long)n, (long long)d};
+        a = b;
+        b = rest;
+    }
+    return at;
+}
+
 bool number_parse_rate(const char *text, double *ret)
 {
     char above[MAX_DIGITS + 16];

@@ -35,6 +35,13 @@ static inline bool rates_agree(double a, double b)
     return a - b <= 1e-14 * a && b - a <= 1e-14 * a;
 }
 
+// The fraction n / d that is the ratio of two numbers, or the nearest of its continued fraction with
+// terms up to max_n and max_d. Exact for ratios of whole numbers with such a fraction.
+struct fraction {
+    long long n, d;
+};
+struct fraction fraction_of(double above, double below, double max_n, double max_d);
+
 // A sample rate in Hz: like QUANTITY_FREQUENCY, or a fraction such as 100M/3. False if it is no
 // usable one.
 bool number_parse_rate(const char *text, double *ret);

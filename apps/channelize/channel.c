@@ -19,33 +19,18 @@ const struct channel *channel_like(const struct channel *channel)
     return channel->like ? channel->like : channel;
 }
 
-// The fraction *up / *stride that is the ratio, or of those within the limits the nearest of its
-// continued fraction.
-static bool find_fraction(double ratio, int64_t *up, int64_t *stride)
-{
-    double rest = ratio, n = 1, d = 0, n_before = 0, d_before = 1;
-    for (;;) {
-        const double whole = floor(rest), n_next = whole * n + n_before,
-                     d_next = whole * d + d_before;
-        if (!(n_next <= MAX_UP && d_next <= MAX_STRIDE)) return false;
-        n_before = n, d_before = d;
-        n = n_next, d = d_next;
-        *up = (int64_t)n;
-        *stride = (int64_t)d;
-        if (rates_agree(n / d, ratio)) return true;
-        rest = 1 / (rest - whole);
-    }
-}
-
 static bool choose_rate(struct channel *c, const struct channel_source *source, struct fault *fault)
 {
     const double in = source->in->rate, rate = c->row->value[COLUMN_RATE];
-    int64_t *up = &c->settings.up, *stride = &c->settings.stride;
-    if (find_fraction(rate / in, up, stride)) return true;
+    const struct fraction f = fraction_of(rate, in, MAX_UP, MAX_STRIDE);
+    const double nearest = f.n && f.d ? in * (double)f.n / (double)f.d : in;
+    c->settings.up = f.n;
+    c->settings.stride = f.d;
+    if (rates_agree(nearest, rate)) return true;
     return table_fault(source->table, c->row, COLUMN_RATE, fault,
                        "is no fraction n/d of the %.12g Hz of IN with n up to %d and d up to %d; "
                        "%.12g is",
-                       in, MAX_UP, MAX_STRIDE, *up > 0 ? in * (double)*up / (double)*stride : in);
+                       in, MAX_UP, MAX_STRIDE, nearest);
 }
 
 static bool choose_centre(struct channel *c, const struct channel_source *source,

@@ -21,18 +21,16 @@ size_t taps_count_rows(const struct taps *taps)
 
 static void amplify(struct frames *f, double decibels)
 {
-    double factor = pow(10, decibels / 20);
     if (decibels == 0) return;
-    for (size_t i = 0; i < frames_count_scalars(f); i++) {
-        if (type_is_double(f->type)) ((double *)f->data)[i] *= factor;
-        else ((float *)f->data)[i] = (float)((double)((float *)f->data)[i] * factor);
-    }
+    samples_scale(f->data, frames_count_scalars(f), type_is_double(f->type),
+                  pow(10, decibels / 20));
 }
 
 // --ir-length and --ir-fade, a raised cosine. What a resampled response has after its end goes.
 static void shorten(struct frames *f, size_t lead, const struct settings *s)
 {
-    const size_t per_frame = frames_count_scalars(f) / f->n, length = f->n - 2 * lead;
+    const size_t per_frame = frames_count_scalars(f) / f->n, length = f->n - 2 * lead,
+                 frame_bytes = f->channels * partita_type_size(f->type);
     size_t end = f->n - lead, fade = (size_t)s->ir_fade;
     if (s->ir_length && (size_t)s->ir_length < length) end = lead + (size_t)s->ir_length;
     else if (!fade) return;
@@ -47,10 +45,8 @@ static void shorten(struct frames *f, size_t lead, const struct settings *s)
     for (size_t i = end - fade; i < f->n; i++) {
         const double phase = (double)(i - (end - fade) + 1) / (double)(fade + 1);
         const double factor = i < end ? 0.5 + 0.5 * cos(M_PI * phase) : 0;
-        for (size_t k = i * per_frame; k < (i + 1) * per_frame; k++) {
-            if (type_is_double(f->type)) ((double *)f->data)[k] *= factor;
-            else ((float *)f->data)[k] = (float)((double)((float *)f->data)[k] * factor);
-        }
+        samples_scale((char *)f->data + i * frame_bytes, per_frame, type_is_double(f->type),
+                      factor);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/sample_type.h"
 #include "io/samples/samples.h"
 
@@ -22,29 +23,9 @@ static const size_t MAX_FRAMES = (size_t)1 << 28;
 // The lead grows with the ratio of the rates: at this one it has half a million frames.
 enum { MAX_RATIO = 1000 };
 
-// Frames at both rates that take the same time.
-struct steps {
-    size_t in, out;
-};
-
-// The best fraction in / out with terms up to MAX_STEP, by continued fractions: exact for rates
-// with such a fraction, and otherwise wrong by less than a frame in MAX_STEP steps.
-static struct steps choose_steps(double in, double out)
-{
-    static const double MAX_STEP = 1 << 22;
-    struct steps before = {0, 1}, at = {1, 0};
-    for (double a = in, b = out; b > 0;) {
-        const double rest = fmod(a, b), whole = rint((a - rest) / b);
-        const double next_in = whole * (double)at.in + (double)before.in,
-                     next_out = whole * (double)at.out + (double)before.out;
-        if (next_in > MAX_STEP || next_out > MAX_STEP) break;
-        before = at;
-        at = (struct steps){(size_t)next_in, (size_t)next_out};
-        a = b;
-        b = rest;
-    }
-    return at;
-}
+// Terms of the fraction that is the ratio of the rates: one without such a fraction is wrong by less
+// than a frame in as many steps.
+static const double MAX_STEP = 1 << 22;
 
 struct resample_buffers {
     unsigned char *x, *y;
@@ -77,10 +58,12 @@ bool resample_taps(struct resampled *ret, const struct resample_request *request
         return fault_set(
             fault, "resampling from %.12g to %.12g Hz: the rates differ by a factor of %d or more",
             in, out, (int)MAX_RATIO);
-    const struct steps step = choose_steps(in, out);
+    // Frames at both rates that take the same time.
+    const struct fraction step = fraction_of(in, out, MAX_STEP, MAX_STEP);
+    const size_t step_in = (size_t)step.n, step_out = (size_t)step.d;
     const size_t rise_in = (size_t)(RISE * in / slower), rise_out = (size_t)(RISE * out / slower);
-    const size_t steps = (rise_in + step.in - 1) / step.in;
-    const size_t n_silence = steps * step.in, skip = steps * step.out - rise_out;
+    const size_t steps = (rise_in + step_in - 1) / step_in;
+    const size_t n_silence = steps * step_in, skip = steps * step_out - rise_out;
     struct resample_buffers b = {.n_x = n + 2 * n_silence};
     b.n_y = (size_t)((double)b.n_x * out / in) + 2;
 
@@ -96,7 +79,7 @@ bool resample_taps(struct resampled *ret, const struct resample_request *request
         good = call_soxr(&b, q, fault);
     }
     if (good) {
-        const size_t kept = 2 * rise_out + (n * step.out + step.in - 1) / step.in;
+        const size_t kept = 2 * rise_out + (n * step_out + step_in - 1) / step_in;
         *ret = (struct resampled){.frames = b.y, .n = kept, .lead = rise_out};
         memmove(b.y, b.y + skip * frame_bytes, kept * frame_bytes);
         samples_scale(b.y, kept * frame_bytes / (type_is_double(q->type) ? 8 : 4),
