@@ -306,39 +306,23 @@ bool network_parse(struct network *ret, const char *path, char *text, size_t siz
 static char *read_text(const char *path, size_t *ret_size, struct fault *fault)
 {
     FILE *file = fopen(path, "rb");
-    char *text = NULL;
-    size_t n = 0, capacity = 4096;
-    if (!file) {
-        fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
-        return NULL;
+    char *text = file ? malloc(MAX_CONFIGURATION + 1) : NULL;
+    const size_t n = text ? fread(text, 1, MAX_CONFIGURATION, file) : 0;
+    bool good = text != NULL;
+    if (!file) fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
+    else if (!text) fault_set(fault, "%s: out of memory", path);
+    else if (ferror(file)) good = fault_set(fault, "%s: cannot read: %s", path, strerror(errno));
+    else if (n == MAX_CONFIGURATION)
+        good = fault_set(fault, "%s: is larger than %d MB; it is no configuration", path,
+                         MAX_CONFIGURATION >> 20);
+    if (file) (void)fclose(file);
+    if (good) {
+        text[n] = 0;
+        *ret_size = n;
+        return text;
     }
-    for (;;) {
-        char *grown = realloc(text, capacity + 1);
-        if (!grown) {
-            fault_set(fault, "%s: out of memory", path);
-            break;
-        }
-        text = grown;
-        n += fread(text + n, 1, capacity - n, file);
-        if (n < capacity) break;
-        if (n >= MAX_CONFIGURATION) {
-            fault_set(fault, "%s: is larger than %d MB; it is no configuration", path,
-                      MAX_CONFIGURATION >> 20);
-            break;
-        }
-        capacity *= 2;
-    }
-    const bool complete = text && n < capacity && !ferror(file);
-    if (text && n < capacity && ferror(file))
-        fault_set(fault, "%s: cannot read: %s", path, strerror(errno));
-    (void)fclose(file);
-    if (!complete) {
-        free(text);
-        return NULL;
-    }
-    text[n] = 0;
-    *ret_size = n;
-    return text;
+    free(text);
+    return NULL;
 }
 
 static bool read_network(struct network *ret, const char *path, bool may_be_list,

@@ -2,8 +2,6 @@
 // See yaml_node.h.
 #include "yaml_node.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 bool yaml_source_parse(struct yaml_source *ret, const struct network *network, const char *text,
@@ -27,17 +25,6 @@ bool yaml_source_parse(struct yaml_source *ret, const struct network *network, c
 int yaml_node_line(const yaml_node_t *node)
 {
     return (int)node->start_mark.line + 1;
-}
-
-bool yaml_node_fault(const struct yaml_source *source, const yaml_node_t *node, const char *format,
-                     ...)
-{
-    char text[sizeof source->fault->text];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return network_fault(source->network, yaml_node_line(node), source->fault, "%s", text);
 }
 
 const char *yaml_node_text(const yaml_node_t *node)

@@ -20,9 +20,9 @@ bool yaml_source_parse(struct yaml_source *ret, const struct network *network, c
 // The line of the configuration that a node begins at.
 int yaml_node_line(const yaml_node_t *node);
 
-// "path:line: " and the message. Returns false.
-__attribute__((format(printf, 3, 4))) bool
-yaml_node_fault(const struct yaml_source *source, const yaml_node_t *node, const char *format, ...);
+// "path:line: " and the message, a format and its arguments. Returns false.
+#define yaml_node_fault(source, node, ...)                                                         \
+    network_fault((source)->network, yaml_node_line(node), (source)->fault, __VA_ARGS__)
 
 // The text of a scalar; NULL for other nodes and for NULL.
 const char *yaml_node_text(const yaml_node_t *node);
