@@ -2,7 +2,6 @@
 // See table.h.
 #include "table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -188,10 +187,8 @@ bool table_read(struct table *ret, const char *path, struct fault *fault)
     const char *dot = strrchr(path, '.');
     json_error_t error = {.line = 1, .text = ""};
     *ret = (struct table){.path = path};
-    FILE *file = regular_open(path);
-    if (!file)
-        return fault_set(fault, "%s: cannot open: %s", path,
-                         errno == EINVAL ? "is not a regular file" : strerror(errno));
+    FILE *file = regular_open(path, fault);
+    if (!file) return false;
     bool good = true;
     if (!dot || strcasecmp(dot, ".json") != 0) good = read_csv(ret, file, fault);
     else ret->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);

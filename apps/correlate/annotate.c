@@ -16,29 +16,23 @@
 static const char EXTENSION[] = "partita";
 enum { MAX_LABEL = 20 }; // bytes, as SigMF recommends
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 // The name of the file of samples `data` if it is in the folder of `path`, or NULL.
 static const char *name_beside(const char *path, const char *data)
 {
     struct fault ignored;
     char beside[PATH_MAX];
-    const int folder = (int)(base_name(path) - path);
-    const int n = snprintf(beside, sizeof beside, "%.*s%s", folder, path, base_name(data));
+    const int folder = (int)(path_base(path) - path);
+    const int n = snprintf(beside, sizeof beside, "%.*s%s", folder, path, path_base(data));
     const bool found =
         strcmp(data, "-") != 0 && n < PATH_MAX && !temp_differs(beside, &data, 1, &ignored);
-    return found ? base_name(data) : NULL;
+    return found ? path_base(data) : NULL;
 }
 
 // The name of the template, without folder and suffix.
 static json_t *label_of(const char *template)
 {
     char label[MAX_LABEL + 1];
-    const char *name = strcmp(template, "-") == 0 ? "template" : base_name(template);
+    const char *name = strcmp(template, "-") == 0 ? "template" : path_base(template);
     const char *dot = strrchr(name, '.');
     size_t n = dot && dot != name ? (size_t)(dot - name) : strlen(name);
     if (n > MAX_LABEL)
@@ -142,7 +136,7 @@ static json_t *copy_metadata(const struct sigmf *sigmf, const char *to)
     if (sigmf->part.size != SIZE_UNKNOWN || !name) { // in an archive or in another folder
         json_object_del(global, "core:dataset");
         json_object_set_new(global, "core:metadata_only", json_true());
-    } else if (strcmp(base_name(data), name) != 0) {
+    } else if (strcmp(path_base(data), name) != 0) {
         json_object_set_new(global, "core:dataset", json_text(name));
     }
     if (!json_is_array(json_object_get(root, "annotations")))

@@ -196,11 +196,8 @@ bool specification_load(struct specification *specification, const struct settin
 {
     if (specification->design.kind != PARTITA_DESIGN_TABLE) return true;
     struct table_file table = {.name = settings->operands[1]};
-    table.file = regular_open(table.name);
-    if (!table.file) {
-        const char *why = errno == EINVAL ? "is not a regular file" : strerror(errno);
-        return fault_set(fault, "%s: cannot open: %s", table.name, why);
-    }
+    table.file = regular_open(table.name, fault);
+    if (!table.file) return false;
     const bool good = read_points(&table, fault);
     fclose(table.file);
     specification->table = table.points;

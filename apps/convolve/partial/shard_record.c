@@ -77,10 +77,8 @@ bool shard_record_read(const char *path, struct shard_record *ret_record, bool *
 {
     json_error_t error;
     *ret_exists = false;
-    FILE *file = regular_open(path);
-    if (!file && errno == EINVAL) return fault_set(fault, "%s: is not a regular file", path);
-    if (!file)
-        return errno == ENOENT || fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
+    FILE *file = regular_open(path, fault);
+    if (!file) return errno == ENOENT;
     json_t *object = json_loadf(file, 0, &error);
     fclose(file);
     *ret_exists = object && shard_record_parse(object, ret_record);

@@ -47,9 +47,9 @@ bool source_open(struct source *source, const char *path, int wake_fd, struct fa
 void source_from_memory(struct source *source, const void *memory, size_t size);
 void source_close(struct source *source);
 
-// Opens a small file for reading, which must be a regular one: anything else fails at once with
-// EINVAL, where reading a pipe might wait without end. NULL: see errno.
-FILE *regular_open(const char *path);
+// Opens a small file for reading, which must be a regular one: anything else fails at once, where
+// reading a pipe might wait without end. NULL, with a fault and errno.
+FILE *regular_open(const char *path, struct fault *fault);
 
 // Restricts a source at position 0 to the `size` bytes from `offset` on (SIZE_UNKNOWN: up to its
 // end), without `trailing` bytes at their end and without the gaps, which the caller keeps. False,

@@ -41,18 +41,18 @@ bool source_open(struct source *source, const char *path, int wake_fd, struct fa
     return false;
 }
 
-FILE *regular_open(const char *path)
+FILE *regular_open(const char *path, struct fault *fault)
 {
     struct stat st;
-    FILE *file = NULL;
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return NULL;
-    errno = EINVAL;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) file = fdopen(fd, "r");
+    const bool other = fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
+    FILE *file = fd >= 0 && !other ? fdopen(fd, "r") : NULL;
     const int error = errno;
-    if (!file) close(fd);
+    if (file) return file;
+    if (fd >= 0) close(fd);
+    fault_set(fault, "%s: cannot open: %s", path, other ? "is not a regular file" : strerror(error));
     errno = error;
-    return file;
+    return NULL;
 }
 
 void source_from_memory(struct source *source, const void *memory, size_t size)

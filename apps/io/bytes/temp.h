@@ -6,6 +6,7 @@
 #define PARTITA_APPS_TEMP_H
 
 #include <stdbool.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "base/fault.h"
@@ -18,6 +19,13 @@ struct temp {
     bool is_recording;
     int pending; // 1 + its index in the list of unfinished files; 0: none
 };
+
+// The name of a file without its folder.
+static inline const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
 
 // Whether `path` is written directly: standard output ("-"), a pipe, a device.
 bool temp_is_special(const char *path);

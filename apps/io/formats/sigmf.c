@@ -3,7 +3,6 @@
 #include "sigmf_carry.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,24 +65,19 @@ const char *sigmf_metadata(const char *path, char buffer[PATH_MAX])
     return beside && with_suffix(buffer, path, META) ? buffer : path;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 bool sigmf_may_replace(const char *meta, const char *data)
 {
     char expected[PATH_MAX];
     struct stat st;
     if (lstat(meta, &st) != 0) return true;
-    FILE *file = S_ISREG(st.st_mode) ? regular_open(meta) : NULL;
+    struct fault ignored;
+    FILE *file = S_ISREG(st.st_mode) ? regular_open(meta, &ignored) : NULL;
     json_t *root = file ? json_loadf(file, 0, NULL) : NULL;
     const json_t *global = json_object_get(root, "global");
     const char *dataset = json_string_value(json_object_get(global, "core:dataset"));
     const bool fits = with_suffix(expected, meta, DATA);
     const bool good = json_is_object(global) && fits &&
-                      strcmp(dataset ? dataset : base_name(expected), base_name(data)) == 0 &&
+                      strcmp(dataset ? dataset : path_base(expected), path_base(data)) == 0 &&
                       !json_is_true(json_object_get(global, "core:metadata_only"));
     if (file) fclose(file);
     json_decref(root);
@@ -230,11 +224,8 @@ static json_t *load_file(const char *path, struct sigmf *ret, struct fault *faul
         fault_set(fault, "%s: name too long", path);
         return NULL;
     }
-    FILE *file = regular_open(ret->meta);
-    if (!file) {
-        fault_set(fault, "%s: cannot open: %s", ret->meta, strerror(errno));
-        return NULL;
-    }
+    FILE *file = regular_open(ret->meta, fault);
+    if (!file) return NULL;
     json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (!root) fault_set(fault, "%s: is not JSON: %s", ret->meta, error.text);

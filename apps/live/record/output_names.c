@@ -13,15 +13,9 @@
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 char *output_names_take(const char *path, int take)
 {
-    const char *dot = strrchr(base_of(path), '.');
+    const char *dot = strrchr(path_base(path), '.');
     int n_stem = (int)(dot ? (size_t)(dot - path) : strlen(path));
     char *name = NULL;
     if (take < 2) return strdup(path);
@@ -31,7 +25,7 @@ char *output_names_take(const char *path, int take)
 // The folder of a file that may not exist yet.
 static bool identify_folder(const char *path, struct stat *st)
 {
-    const char *base = base_of(path);
+    const char *base = path_base(path);
     char *folder = base > path ? strndup(path, (size_t)(base - path)) : strdup(".");
     bool good = folder && stat(folder, st) == 0;
     free(folder);
@@ -43,7 +37,7 @@ static bool identify_folder(const char *path, struct stat *st)
 static bool is_same_path(const char *a, const char *b)
 {
     struct stat of_a, of_b;
-    if (strcmp(base_of(a), base_of(b)) != 0) return false;
+    if (strcmp(path_base(a), path_base(b)) != 0) return false;
     return identify_folder(a, &of_a) && identify_folder(b, &of_b) && of_a.st_dev == of_b.st_dev &&
            of_a.st_ino == of_b.st_ino;
 }
