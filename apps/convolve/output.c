@@ -56,14 +56,6 @@ static struct encoding preferred_encoding(const struct output_request *q, enum c
     return q->in->encoding;
 }
 
-// The name as users write it, without the r of real samples and the byte order.
-static const char *short_name(struct encoding encoding, char name[ENCODING_NAME_SIZE])
-{
-    encoding_name(encoding, name);
-    name[strcspn(name, "_")] = 0;
-    return encoding.is_complex ? name : name + 1;
-}
-
 // Programs that read the output may expect the 8 bits of the input.
 static void note_wider_output(const struct audio_info *out, const struct output_request *q)
 {
@@ -74,10 +66,10 @@ static void note_wider_output(const struct audio_info *out, const struct output_
         q->in->container == CONTAINER_NPY || out->container == CONTAINER_NPY ||
         container_raw_type(s->operands[2], &named))
         return;
-    const char *type = short_name(q->in->encoding, read);
+    const char *type = encoding_short_name(q->in->encoding, read);
     const bool fits = q->in->encoding.is_complex == out->encoding.is_complex;
     report_warning(s, "%s: samples of %s are written as %s%s%s", operand_name(s, 1), type,
-                   short_name(out->encoding, written),
+                   encoding_short_name(out->encoding, written),
                    fits ? "; to keep their type, use --output-format " : "", fits ? type : "");
 }
 
@@ -123,12 +115,12 @@ static bool choose_encoding(struct audio_info *out, const struct output_request 
         return fault_set(fault,
                          "%s: --dither is for integers, and its samples are %s; use "
                          "--output-format i16",
-                         path, short_name(out->encoding, closest));
+                         path, encoding_short_name(out->encoding, closest));
     const bool exact =
         out->encoding.kind == requested.kind && out->encoding.bytes == requested.bytes;
     if (exact || !s->output_format) return true;
     return fault_set(fault, "%s: cannot store %s samples; use --output-format %s", path,
-                     s->output_format, short_name(out->encoding, closest));
+                     s->output_format, encoding_short_name(out->encoding, closest));
 }
 
 bool output_choose(struct audio_info *ret, const struct output_request *request,

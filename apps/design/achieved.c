@@ -118,19 +118,12 @@ static void print_bands(const struct achieved *a, bool pass, FILE *to)
     fprintf(to, "\n");
 }
 
-static const char *type_of(const struct achieved *a, char name[ENCODING_NAME_SIZE])
-{
-    encoding_name(a->encoding, name);
-    name[strcspn(name, "_")] = 0;
-    return name + 1; // without the r of real samples
-}
-
 bool achieved_print(const struct achieved *a, FILE *to)
 {
     const struct partita_design_result *r = &a->result;
     const bool hilbert = a->specification->design.kind == PARTITA_DESIGN_HILBERT;
     char name[ENCODING_NAME_SIZE];
-    fprintf(to, "taps         %zu, stored as %s\n", a->n, type_of(a, name));
+    fprintf(to, "taps         %zu, stored as %s\n", a->n, encoding_short_name(a->encoding, name));
     fprintf(to, "ripple       %.4g dB", r->ripple);
     print_bands(a, true, to);
     if (isfinite(r->attenuation)) {
@@ -175,7 +168,7 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
     json_object_set_new(j, "method", json_text(method_name(d)));
     json_object_set_new(j, "minimum_phase", json_boolean(d->minimum_phase));
     json_object_set_new(j, "out", json_text(specification_out(a->settings)));
-    json_object_set_new(j, "type", json_text(type_of(a, name)));
+    json_object_set_new(j, "type", json_text(encoding_short_name(a->encoding, name)));
     json_object_set_new(j, "taps", json_integer((json_int_t)a->n));
     json_object_set_new(j, "rate_hz", json_rate(a->settings->rate));
     json_object_set_new(j, "cutoff", cutoff);

@@ -120,3 +120,10 @@ const char *encoding_name(struct encoding encoding, char name[ENCODING_NAME_SIZE
              letters[encoding.kind], encoding.bytes * 8 % 100, order);
     return name;
 }
+
+const char *encoding_short_name(struct encoding encoding, char name[ENCODING_NAME_SIZE])
+{
+    encoding_name(encoding, name);
+    name[strcspn(name, "_")] = 0;
+    return encoding.is_complex ? name : name + 1;
+}

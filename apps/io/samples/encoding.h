@@ -55,4 +55,7 @@ enum { ENCODING_NAME_SIZE = 12 };
 // Writes the SigMF name, for example "rf32_le", and returns `name`.
 const char *encoding_name(struct encoding encoding, char name[ENCODING_NAME_SIZE]);
 
+// The same as users write it, without the r of real samples and the byte order: a part of `name`.
+const char *encoding_short_name(struct encoding encoding, char name[ENCODING_NAME_SIZE]);
+
 #endif
