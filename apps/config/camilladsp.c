@@ -485,10 +485,10 @@ static bool parse_root(struct camilladsp *c)
     return check_outputs(c, root);
 }
 
-bool camilladsp_parse(struct network *network, const char *text, size_t size, struct fault *fault)
+bool camilladsp_parse(struct network *network, char *text, struct fault *fault)
 {
     struct camilladsp c = {.network = network};
-    if (!yaml_source_parse(&c.yaml, network, text, size, fault)) return false;
+    if (!yaml_source_parse(&c.yaml, network, text, fault)) return false;
     c.folder = network_folder(network);
     const size_t n = (size_t)(c.yaml.document.nodes.top - c.yaml.document.nodes.start);
     c.impulses = calloc(n + 1, sizeof *c.impulses); // also for a document without nodes

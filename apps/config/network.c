@@ -17,29 +17,30 @@
 // A configuration may hold the taps themselves, as numbers.
 enum { MAX_CONFIGURATION = 8 << 20 };
 
-enum format { FORMAT_NONE = 0, FORMAT_JCONVOLVER, FORMAT_CONVOLVER, FORMAT_CAMILLADSP };
+typedef bool parse_fn(struct network *network, char *text, struct fault *fault);
 
 static const struct {
     const char *suffix;
-    enum format format;
+    parse_fn *parse;
 } formats[] = {
-    {".conf", FORMAT_JCONVOLVER},
-    {".cfg", FORMAT_CONVOLVER},
-    {".yml", FORMAT_CAMILLADSP},
-    {".yaml", FORMAT_CAMILLADSP},
+    {".conf", jconvolver_parse},
+    {".cfg", convolver_parse},
+    {".yml", camilladsp_parse},
+    {".yaml", camilladsp_parse},
 };
 
-static enum format format_of_name(const char *path)
+// NULL: the name is not that of a configuration.
+static parse_fn *parser_of_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     for (size_t i = 0; dot && i < sizeof formats / sizeof *formats; i++)
-        if (strcasecmp(dot, formats[i].suffix) == 0) return formats[i].format;
-    return FORMAT_NONE;
+        if (strcasecmp(dot, formats[i].suffix) == 0) return formats[i].parse;
+    return NULL;
 }
 
 bool network_is_named(const char *path)
 {
-    return format_of_name(path) != FORMAT_NONE;
+    return parser_of_name(path);
 }
 
 bool network_fault(const struct network *network, int line, struct fault *fault, const char *format,
@@ -268,14 +269,12 @@ static bool name_fault(const char *path, struct fault *fault)
 }
 
 // Skips the mark of the order of bytes, which some editors write, in front of what is a text.
-static bool skip_mark(const char *path, char **text, size_t *size, struct fault *fault)
+static bool skip_mark(const char *path, char **text, size_t size, struct fault *fault)
 {
     static const char MARK[] = "\xEF\xBB\xBF";
-    if (strlen(*text) != *size)
+    if (strlen(*text) != size)
         return fault_set(fault, "%s: holds a zero byte; it is no text", path);
-    if (strncmp(*text, MARK, sizeof MARK - 1) != 0) return true;
-    *text += sizeof MARK - 1;
-    *size -= sizeof MARK - 1;
+    if (strncmp(*text, MARK, sizeof MARK - 1) == 0) *text += sizeof MARK - 1;
     return true;
 }
 
@@ -283,21 +282,9 @@ bool network_parse(struct network *ret, const char *path, char *text, size_t siz
                    struct fault *fault)
 {
     struct network network = {.path = path};
-    bool good = false;
-    if (!skip_mark(path, &text, &size, fault)) return false;
-    switch (format_of_name(path)) {
-    case FORMAT_JCONVOLVER:
-        good = jconvolver_parse(&network, text, fault);
-        break;
-    case FORMAT_CONVOLVER:
-        good = convolver_parse(&network, text, fault);
-        break;
-    case FORMAT_CAMILLADSP:
-        good = camilladsp_parse(&network, text, size, fault);
-        break;
-    case FORMAT_NONE:
-        name_fault(path, fault);
-    }
+    parse_fn *parse = parser_of_name(path);
+    if (!parse) return name_fault(path, fault);
+    const bool good = skip_mark(path, &text, size, fault) && parse(&network, text, fault);
     if (good) *ret = network;
     else network_release(&network);
     return good;
@@ -325,29 +312,16 @@ static char *read_text(const char *path, size_t *ret_size, struct fault *fault)
     return NULL;
 }
 
-static bool read_network(struct network *ret, const char *path, bool may_be_list,
-                         struct fault *fault)
+bool network_read(struct network *ret, const char *path, bool may_be_list, struct fault *fault)
 {
     size_t size = 0;
     if (!network_is_named(path)) return name_fault(path, fault);
     char *whole = read_text(path, &size, fault), *text = whole;
-    bool good = false;
-    if (!text) return false;
-    if (!skip_mark(path, &text, &size, fault)) good = false;
-    else if (format_of_name(path) != FORMAT_CONVOLVER || !network_is_list(text))
-        good = network_parse(ret, path, text, size, fault);
-    else if (may_be_list) good = network_read_list(ret, path, text, fault);
-    else fault_set(fault, "%s: is a list, which a list cannot name", path);
+    bool good = whole && skip_mark(path, &text, size, fault);
+    if (good && (parser_of_name(path) != convolver_parse || !network_is_list(text)))
+        good = network_parse(ret, path, text, strlen(text), fault);
+    else if (good && may_be_list) good = network_read_list(ret, path, text, fault);
+    else if (good) good = fault_set(fault, "%s: is a list, which a list cannot name", path);
     free(whole);
     return good;
-}
-
-bool network_read(struct network *ret, const char *path, struct fault *fault)
-{
-    return read_network(ret, path, true, fault);
-}
-
-bool network_read_one(struct network *ret, const char *path, struct fault *fault)
-{
-    return read_network(ret, path, false, fault);
 }

@@ -85,9 +85,10 @@ struct network {
 bool network_is_named(const char *path);
 
 // Reads a configuration: of jconvolver (.conf), Convolver (.cfg) or CamillaDSP (.yml, .yaml), as
-// its suffix says. `path` must outlive the network. Of a list of Convolver's configurations this
-// reads all and returns the first. False, with a fault that names file, line and value.
-bool network_read(struct network *ret, const char *path, struct fault *fault);
+// its suffix says. `path` must outlive the network. Of a list of Convolver's configurations, if it
+// may be one, this reads all and returns the first. False, with a fault that names file, line and
+// value.
+bool network_read(struct network *ret, const char *path, bool may_be_list, struct fault *fault);
 
 // Of a list: makes the network the first configuration for this rate, if there is one.
 void network_select(struct network *network, double rate);
@@ -147,9 +148,6 @@ char *network_file(const char *folder, const char *name);
 // The folder of the configuration, allocated. NULL: no memory.
 char *network_folder(const struct network *network);
 
-// network_read without lists.
-bool network_read_one(struct network *ret, const char *path, struct fault *fault);
-
 // Whether a text is a list: its first line that is not empty names a .cfg.
 bool network_is_list(const char *text);
 
@@ -159,6 +157,6 @@ bool network_read_list(struct network *ret, const char *path, char *text, struct
 // The parsers.
 bool jconvolver_parse(struct network *network, char *text, struct fault *fault);
 bool convolver_parse(struct network *network, char *text, struct fault *fault);
-bool camilladsp_parse(struct network *network, const char *text, size_t size, struct fault *fault);
+bool camilladsp_parse(struct network *network, char *text, struct fault *fault);
 
 #endif

@@ -55,7 +55,7 @@ static bool add_listed(struct network *network, struct network **ret, char *name
     good = good &&
            (is_configuration(name) ||
             fault_set(&said, "'%.200s': a list has a configuration (.cfg) in each line", name));
-    good = good && audio_check_regular(path, &said) && network_read_one(added, path, &said);
+    good = good && audio_check_regular(path, &said) && network_read(added, path, false, &said);
     if (good) {
         added->owned_path = path;
         *ret = added;

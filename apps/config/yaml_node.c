@@ -5,13 +5,13 @@
 #include <string.h>
 
 bool yaml_source_parse(struct yaml_source *ret, const struct network *network, const char *text,
-                       size_t size, struct fault *fault)
+                       struct fault *fault)
 {
     yaml_parser_t parser;
     *ret = (struct yaml_source){.network = network, .fault = fault};
     if (!yaml_parser_initialize(&parser))
         return fault_set(fault, "%s: out of memory", network->path);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
     const bool good = yaml_parser_load(&parser, &ret->document);
     if (!good && parser.error == YAML_MEMORY_ERROR)
         fault_set(fault, "%s: out of memory", network->path);

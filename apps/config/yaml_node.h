@@ -15,7 +15,7 @@ struct yaml_source {
 
 // Parses the first document of a text. The caller releases it with yaml_document_delete.
 bool yaml_source_parse(struct yaml_source *ret, const struct network *network, const char *text,
-                       size_t size, struct fault *fault);
+                       struct fault *fault);
 
 // The line of the configuration that a node begins at.
 int yaml_node_line(const yaml_node_t *node);

@@ -392,7 +392,7 @@ static uint64_t signal_frames(const struct convolve_job *job)
 static bool begin_shard(struct convolve_job *job, struct fault *fault)
 {
     const struct settings *s = job->shard.settings = &job->settings;
-    if (s->config && !network_read(&job->network, s->config, fault)) return false;
+    if (s->config && !network_read(&job->network, s->config, true, fault)) return false;
     char(*data)[PATH_MAX] = calloc((size_t)s->n_irs + 1, sizeof *data);
     const char **inputs =
         calloc((size_t)s->n_irs + 1 + network_count_files(&job->network), sizeof *inputs);

@@ -86,7 +86,7 @@ static bool name_ports(struct session *s, struct fault *fault)
     enum ir_layout layout;
     const char *path = ir_name_path(s->settings->irs.words[0], &layout);
     if (!network_is_named(path)) return true;
-    if (!network_read(&s->ports, path, fault)) return false;
+    if (!network_read(&s->ports, path, true, fault)) return false;
     if (device_is_jack(&s->out) && !jack_connections_check(&s->ports, fault)) return false;
     jack_connections_use(&s->ports);
     return true;

@@ -74,7 +74,7 @@ static bool choose_network_shape(const struct settings *s, const char *path, uin
                                  size_t *ret_in, size_t *ret_out, struct fault *fault)
 {
     struct network network;
-    if (!network_read(&network, path, fault)) return false;
+    if (!network_read(&network, path, true, fault)) return false;
     network_select(&network, rate);
     *ret_in = s->channels ? (size_t)s->channels : network.in_channels;
     *ret_out = network.out_channels;
@@ -125,7 +125,7 @@ static double rate_of_network(const char *path)
 {
     struct network network;
     struct fault ignored;
-    if (!network_read(&network, path, &ignored)) return 0;
+    if (!network_read(&network, path, true, &ignored)) return 0;
     const double rate = matrix_rate(&network);
     network_release(&network);
     return rate;
@@ -213,7 +213,7 @@ static bool load_network(struct response *r, const struct response_shape *shape,
 {
     const struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
     struct network network;
-    if (!network_read(&network, r->path, fault)) return false;
+    if (!network_read(&network, r->path, true, fault)) return false;
     network_select(&network, device.rate);
     r->channels = network.out_channels;
     const bool good = network_taps_load(&r->taps, &network, PARTITA_F32, &device, settings, fault);

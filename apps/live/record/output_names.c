@@ -48,7 +48,7 @@ static bool differs_from_files(const char *out, const char *configuration, struc
 {
     struct network network;
     struct fault ignored;
-    if (!network_read(&network, configuration, &ignored)) return true;
+    if (!network_read(&network, configuration, true, &ignored)) return true;
     const char **files = calloc(network_count_files(&network), sizeof *files);
     int n = 0;
     const bool good =
