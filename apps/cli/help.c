@@ -48,21 +48,15 @@ static void print_controls(void)
 
 static void print_option(const struct option_row *row, enum command command)
 {
-    char left[80], help[OPTION_HELP_SIZE];
-    char letter[5] = "    ";
+    char help[OPTION_HELP_SIZE], letter[5] = "    ";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     const bool optional = option_value_is_optional(row);
-    snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name,
-             optional        ? "[="
-             : row->argument ? " "
-                             : "",
-             row->argument ? row->argument : "", optional ? "]" : "");
-    printf("%s", left);
-    int at = (int)strlen(left);
-    if (at >= HELP_COLUMN) {
-        printf("\n");
-        at = 0;
-    }
+    int at = printf("  %s--%s%s%s%s", letter, row->name,
+                    optional        ? "[="
+                    : row->argument ? " "
+                                    : "",
+                    row->argument ? row->argument : "", optional ? "]" : "");
+    if (at >= HELP_COLUMN) at = printf("\n") - 1;
     option_help(row, command, help);
     print_wrapped(help, at, HELP_COLUMN);
 }
