@@ -62,8 +62,7 @@ static int list_devices(const struct settings *s)
 {
     struct fault fault;
     bool good = true;
-    const struct device_setup setup = {.verbose = s->verbose};
-    if (!device_initialize(&setup, &fault))
+    if (!device_initialize(s, &fault))
         return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
     if (s->json) good = print_devices_json();
     else if (device_count()) print_device_table();

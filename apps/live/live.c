@@ -140,7 +140,7 @@ static bool open_session(struct live *live, struct session *session, int *ret_st
                                     .osc = live->waiting.osc,
                                     .mute = r->mute,
                                     .bypass = r->bypass};
-        if (device_initialize_for(&live->settings, fault) &&
+        if (device_initialize(&live->settings, fault) &&
             session_open(session, &live->settings, r->take, fault)) {
             r->waiting = false;
             timed_call_meanwhile(NULL, NULL);

@@ -82,24 +82,17 @@ static bool database_fault(struct fault *fault)
         folder);
 }
 
-bool device_initialize(const struct device_setup *setup, struct fault *fault)
+bool device_initialize(const struct settings *settings, struct fault *fault)
 {
     static PaError error; // static: in use for ever if PortAudio hangs
-    const char *name = setup->client_name ? setup->client_name : "partita";
-    bool verbose = setup->verbose;
+    // Of `live` it is about the program's own decisions.
+    const bool verbose = settings->command == COMMAND_DEVICES && settings->verbose;
     if (!verbose) libraries_silence();
-    if (setup->no_connect) jack_connections_forbid();
-    PaJack_SetClientName(name);
+    if (settings->no_connect) jack_connections_forbid();
+    PaJack_SetClientName(settings->name ? settings->name : "partita");
     if (!timed_call(call_initialize, &error, CALL_SECONDS)) return database_fault(fault);
     if (!verbose) libraries_silence(); // PortAudio replaces JACK's handlers
     return error == paNoError || portaudio_fault("cannot start PortAudio", error, fault);
-}
-
-bool device_initialize_for(const struct settings *settings, struct fault *fault)
-{
-    const struct device_setup setup = {.client_name = settings->name,
-                                       .no_connect = settings->no_connect};
-    return device_initialize(&setup, fault);
 }
 
 size_t device_count(void)

@@ -19,22 +19,13 @@ struct audio_device {
     bool is_default_in, is_default_out;        // the default of its API
 };
 
-// How PortAudio is started.
-struct device_setup {
-    bool verbose;            // let the audio libraries print messages
-    const char *client_name; // on a JACK server, checked; NULL: partita
-    bool no_connect;         // leave the ports of a JACK client unconnected
-};
-
-// Starts PortAudio and finds the devices; device_close ends it. PortAudio's calls may never return
-// if an audio server has died or is stopped. Therefore this call, device_open and device_start have
-// a time limit of some seconds, and device_close has the given one.
-bool device_initialize(const struct device_setup *setup, struct fault *fault);
-
 struct settings;
 
-// The same, as the settings of `partita live` say.
-bool device_initialize_for(const struct settings *settings, struct fault *fault);
+// Starts PortAudio as the settings of `partita live` or `partita devices` say and finds the devices;
+// device_close ends it. PortAudio's calls may never return if an audio server has died or is
+// stopped. Therefore this call, device_open and device_start have a time limit of some seconds, and
+// device_close has the given one.
+bool device_initialize(const struct settings *settings, struct fault *fault);
 
 // Whether one of these calls has not returned in time. Then no other may follow, its arguments must
 // stay allocated, and the program must end by _exit or exec.

@@ -276,7 +276,7 @@ int measure_run(struct settings *settings, int signals)
     m.settings = settings;
     if (!check_output(settings->measure_to, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    if (device_initialize_for(settings, &fault) && measure_choose_devices(&m, &fault) &&
+    if (device_initialize(settings, &fault) && measure_choose_devices(&m, &fault) &&
         measure_start(&m, &fault))
         status = wait_for_end(&m, signals, &fault);
     else if (device_hangs()) status = EXIT_LOST;
