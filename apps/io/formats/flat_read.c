@@ -16,11 +16,13 @@ bool raw_reserve(unsigned char **raw, size_t *capacity, size_t n)
     return true;
 }
 
-static void decode_scalars(void *y, size_t at, unsigned char *x, size_t n, struct encoding encoding,
-                           bool as_double)
+// Decodes n frames of the buffer.
+static void decode_frames(struct audio_reader *r, bool as_double, void *y, size_t n)
 {
-    if (as_double) samples_decode_f64((double *)y + at, x, n, encoding);
-    else samples_decode_f32((float *)y + at, x, n, encoding);
+    const struct encoding encoding = r->info.encoding;
+    const size_t scalars = n * r->info.channels * (encoding.is_complex ? 2 : 1);
+    if (as_double) samples_decode_f64(y, r->raw, scalars, encoding);
+    else samples_decode_f32(y, r->raw, scalars, encoding);
 }
 
 static void set_shortfall(struct audio_reader *r, uint64_t frames)
@@ -112,17 +114,10 @@ static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, si
     // Samples with the same bytes in the file as in memory are read to where the caller wants them.
     const bool plain = encoding_is_plain(r->info.encoding, as_double) && !r->n_carried;
     unsigned char *raw = plain ? y : r->raw;
-    size_t have = read_frames_raw(r, raw, frame_bytes, n);
-    if (r->source.error)
-        return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
-    size_t got = have / frame_bytes;
-    if (!plain)
-        decode_scalars(y, 0, raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding,
-                       as_double);
+    size_t have = read_frames_raw(r, raw, frame_bytes, n), got = have / frame_bytes;
+    if (!plain) decode_frames(r, as_double, y, got);
     r->n_carried = have - got * frame_bytes;
     memmove(r->raw, raw + got * frame_bytes, r->n_carried);
-    r->position += got;
-    if (!got) check_end(r, frame_bytes);
     *ret_n = got;
     return true;
 }
@@ -150,12 +145,7 @@ static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t 
         if (here < got) got = here;
         interleave_channel(r->raw + c * bytes, plane, got, bytes, frame_bytes);
     }
-    if (r->source.error)
-        return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
-    decode_scalars(y, 0, r->raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding,
-                   as_double);
-    r->position += got;
-    if (!got) check_end(r, frame_bytes);
+    decode_frames(r, as_double, y, got);
     *ret_n = got;
     return true;
 }
@@ -168,8 +158,15 @@ static bool flat_read(struct audio_reader *reader, bool as_double, void *scalars
     *ret_n = 0;
     if (!left) check_rest_of_pipe(reader);
     if (!n) return true;
-    if (reader->info.planar) return read_planar(reader, as_double, scalars, n, ret_n, fault);
-    return read_interleaved(reader, as_double, scalars, n, ret_n, fault);
+    if (!(reader->info.planar ? read_planar(reader, as_double, scalars, n, ret_n, fault)
+                              : read_interleaved(reader, as_double, scalars, n, ret_n, fault)))
+        return false;
+    if (reader->source.error)
+        return fault_set(fault, "%s: cannot read: %s", reader->source.name,
+                         strerror(reader->source.error));
+    reader->position += *ret_n;
+    if (!*ret_n) check_end(reader, encoding_size(reader->info.encoding) * reader->info.channels);
+    return true;
 }
 
 static bool flat_skip(struct audio_reader *reader, uint64_t n, struct fault *fault)
