@@ -100,6 +100,15 @@ void memory_free(void *memory)
     free(memory);
 }
 
+void *memory_append(void *array, size_t n, size_t *capacity, size_t size)
+{
+    const size_t more = *capacity ? 2 * *capacity : 16;
+    if (n < *capacity) return array;
+    void *grown = realloc(array, more * size);
+    if (grown) *capacity = more;
+    return grown;
+}
+
 static void *hook_allocate(void *user, size_t bytes)
 {
     (void)user;

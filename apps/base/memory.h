@@ -26,6 +26,10 @@ void memory_free(void *memory);
 // The same for the library's objects.
 struct partita_allocator memory_allocator(void);
 
+// `array`, which free releases, with space for one element of `size` bytes after its n, at this or
+// another address. NULL: no memory, and the array stays.
+void *memory_append(void *array, size_t n, size_t *capacity, size_t size);
+
 // After an allocation has failed: says for what, how many bytes it needed and what the limit is.
 // Returns false.
 __attribute__((format(printf, 2, 3))) bool memory_fault(struct fault *fault, const char *format,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "base/number.h"
 #include "io/formats/sigmf.h"
 
@@ -59,21 +60,6 @@ static bool no_memory(const struct network *network, struct fault *fault)
     return fault_set(fault, "%s: out of memory", network->path);
 }
 
-// Makes room for one more element of `size` bytes.
-static bool reserve(const struct network *network, void *array, size_t n, size_t *capacity,
-                    size_t size, struct fault *fault)
-{
-    void *old, *grown;
-    if (n < *capacity) return true;
-    const size_t more = *capacity ? 2 * *capacity : 16;
-    memcpy(&old, array, sizeof old);
-    grown = realloc(old, more * size);
-    if (!grown) return no_memory(network, fault);
-    memcpy(array, &grown, sizeof grown);
-    *capacity = more;
-    return true;
-}
-
 bool network_add_stage(struct network *network, size_t out_channels, size_t in_channels,
                        struct fault *fault)
 {
@@ -81,8 +67,10 @@ bool network_add_stage(struct network *network, size_t out_channels, size_t in_c
     if (n->n_stages == NETWORK_MAX_TERMS)
         return fault_set(fault, "%s: more than %d filters and mixers in the pipeline", n->path,
                          (int)NETWORK_MAX_TERMS);
-    if (!reserve(n, &n->stages, n->n_stages, &n->stage_capacity, sizeof *n->stages, fault))
-        return false;
+    void *const grown =
+        memory_append(n->stages, n->n_stages, &n->stage_capacity, sizeof *n->stages);
+    if (!grown) return no_memory(n, fault);
+    n->stages = grown;
     n->stages[n->n_stages++] =
         (struct network_stage){.out_channels = out_channels, .in_channels = in_channels};
     return true;
@@ -97,9 +85,10 @@ bool network_add_term(struct network *network, const struct network_term *term, 
     if (term->delay > NETWORK_MAX_DELAY)
         return network_fault(network, term->line, fault, "a delay of %.0f frames is too long",
                              term->delay);
-    if (!reserve(network, &stage->terms, stage->n_terms, &stage->capacity, sizeof *stage->terms,
-                 fault))
-        return false;
+    void *const grown =
+        memory_append(stage->terms, stage->n_terms, &stage->capacity, sizeof *stage->terms);
+    if (!grown) return no_memory(network, fault);
+    stage->terms = grown;
     stage->terms[stage->n_terms++] = *term;
     network->n_terms++;
     return true;
@@ -123,12 +112,13 @@ bool network_add_impulse(struct network *network, const struct impulse *impulse,
     if (good && n->n_impulses == NETWORK_MAX_TERMS)
         good = network_fault(n, added.line, fault, "more than %d impulse responses",
                              (int)NETWORK_MAX_TERMS);
-    good = good && reserve(n, &n->impulses, n->n_impulses, &n->impulse_capacity,
-                           sizeof *n->impulses, fault);
-    if (!good) {
+    void *const grown =
+        good ? memory_append(n->impulses, n->n_impulses, &n->impulse_capacity, sizeof added) : NULL;
+    if (!grown) {
         release_impulse(&added);
-        return false;
+        return good ? no_memory(n, fault) : false;
     }
+    n->impulses = grown;
     *ret_index = n->n_impulses;
     n->impulses[n->n_impulses++] = added;
     return true;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json_values.h"
+#include "base/memory.h"
 #include "cli/options.h"
 
 void peak_report_begin(const struct peak_report *report)
@@ -40,11 +41,8 @@ static void print_object(const struct peak_report *r, const struct match *m)
 
 void *peak_report_reserve(void *array, size_t n, size_t *capacity, size_t size, struct fault *fault)
 {
-    const size_t more = *capacity ? 2 * *capacity : 64;
-    if (n < *capacity) return array;
-    void *grown = realloc(array, more * size);
-    if (grown) *capacity = more;
-    else fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks", more);
+    void *grown = memory_append(array, n, capacity, size);
+    if (!grown) fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks", n);
     return grown;
 }
 

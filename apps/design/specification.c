@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/nearest.h"
 #include "base/number.h"
 #include "io/bytes/bytes.h"
@@ -159,12 +160,9 @@ static bool add_point(struct table_file *table, struct partita_design_point poin
                          table->name, table->line, point.frequency, table->points[n - 1].frequency);
     if (n == MAX_POINTS)
         return fault_set(fault, "%s: more than %d points", table->name, MAX_POINTS);
-    if (n == table->capacity) {
-        table->capacity = n ? 2 * n : 64;
-        void *const points = realloc(table->points, table->capacity * sizeof *table->points);
-        if (!points) return fault_set(fault, "out of memory");
-        table->points = points;
-    }
+    void *const points = memory_append(table->points, n, &table->capacity, sizeof *table->points);
+    if (!points) return fault_set(fault, "out of memory");
+    table->points = points;
     table->points[table->n++] = point;
     return true;
 }
