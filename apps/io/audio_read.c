@@ -216,6 +216,7 @@ bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size
     struct audio_reader *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
     source_from_memory(&r->source, bytes, size);
+    r->source.name = request->path;
     r->source.seekable = !as_pipe;
     return finish_open(ret_reader, r, request, fault);
 }

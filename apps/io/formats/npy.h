@@ -47,4 +47,9 @@ bool npy_array_save(const struct npy_array *array, const char *path, struct faul
 
 void npy_array_release(struct npy_array *array);
 
+// Calls `visit` with the name and the n bytes of each file in an .npz, until it returns false.
+typedef bool npz_visit_fn(void *user, const char *name, const void *bytes, size_t n,
+                          struct fault *fault);
+bool npz_visit(const char *path, npz_visit_fn *visit, void *user, struct fault *fault);
+
 #endif

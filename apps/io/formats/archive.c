@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// SigMF archives, read with libarchive: tar files that hold the metadata and the samples of a
-// recording, in any order. The samples are not extracted: tar stores a file as it is, so they are
-// read where they are, like those of any file.
+// Archives, read with libarchive. Those of SigMF are tar files that hold the metadata and the samples
+// of a recording, in any order. The samples are not extracted: tar stores a file as it is, so they
+// are read where they are, like those of any file. An .npz is a ZIP of .npy files, which may be
+// compressed.
+#include "npy.h"
 #include "sigmf.h"
 
 #include <stdio.h>
@@ -16,27 +18,32 @@
 
 static const char META[] = ".sigmf-meta", DATA[] = ".sigmf-data";
 
-enum { TAR_BLOCK = 512, MAX_METADATA = 1 << 28 };
+enum { TAR_BLOCK = 512, MAX_BYTES = 1 << 30 }; // of an entry that is read at once
 
 struct archive_reader {
     struct archive *archive;
     struct archive_entry *entry;
     const char *path, *name; // of the archive, of the entry
+    bool packed;             // a ZIP, not a tar
 };
 
 static bool archive_fault(const struct archive_reader *w, struct fault *fault)
 {
     const char *said = archive_error_string(w->archive);
     return fault_set(fault,
-                     "%s: is no readable tar archive: %s; if it is compressed, decompress it",
+                     w->packed ? "%s: is no readable .npz: %s; save it by numpy.savez"
+                               : "%s: is no readable tar archive: %s; if it is compressed, "
+                                 "decompress it",
                      w->path, said ? said : "out of memory");
 }
 
-static bool reader_begin(struct archive_reader *w, const char *path, struct fault *fault)
+static bool reader_begin(struct archive_reader *w, const char *path, bool packed,
+                         struct fault *fault)
 {
-    *w = (struct archive_reader){.archive = archive_read_new(), .path = path};
+    *w = (struct archive_reader){.archive = archive_read_new(), .path = path, .packed = packed};
     if (!w->archive) return fault_set(fault, "out of memory");
-    archive_read_support_format_tar(w->archive);
+    if (packed) archive_read_support_format_zip(w->archive);
+    else archive_read_support_format_tar(w->archive);
     if (archive_read_open_filename(w->archive, path, 1 << 16) == ARCHIVE_OK) return true;
     archive_fault(w, fault);
     archive_read_free(w->archive);
@@ -69,17 +76,17 @@ static bool check_stored(const struct archive_reader *w, struct fault *fault)
                      w->path, w->name);
 }
 
-// Memory is not reserved for more than the archive has.
+// Of tar, memory is not reserved for more than the archive has.
 static bool read_entry(const struct archive_reader *w, char **ret_text, size_t *ret_length,
                        struct fault *fault)
 {
     const int64_t size = archive_entry_size(w->entry);
     struct stat st;
     if (!check_stored(w, fault)) return false;
-    if (size < 0 || size > MAX_METADATA)
-        return fault_set(fault, "%s: %s has %lld bytes, too many for metadata", w->path, w->name,
-                         (long long)size);
-    if (stat(w->path, &st) || size > st.st_size)
+    if (size < 0 || size > MAX_BYTES)
+        return fault_set(fault, "%s: %s has %lld bytes, too many to be read at once", w->path,
+                         w->name, (long long)size);
+    if (!w->packed && (stat(w->path, &st) || size > st.st_size))
         return fault_set(fault, "%s: ends before the %lld bytes of %s", w->path, (long long)size,
                          w->name);
     *ret_length = (size_t)size;
@@ -95,7 +102,7 @@ bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_lengt
     struct archive_reader w;
     bool end, good = true;
     *ret_text = NULL;
-    if (!reader_begin(&w, path, fault)) return false;
+    if (!reader_begin(&w, path, false, fault)) return false;
     while ((good = good && reader_next(&w, &end, fault)) && !end) {
         if (!name_ends_with(w.name, META) || archive_entry_filetype(w.entry) != AE_IFREG) continue;
         if (*ret_text) {
@@ -115,6 +122,21 @@ bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_lengt
     free(*ret_text);
     *ret_text = NULL;
     return false;
+}
+
+bool npz_visit(const char *path, npz_visit_fn *visit, void *user, struct fault *fault)
+{
+    struct archive_reader w;
+    bool end, good = true;
+    if (!reader_begin(&w, path, true, fault)) return false;
+    while ((good = good && reader_next(&w, &end, fault)) && !end) {
+        char *bytes = NULL;
+        size_t n = 0;
+        good = read_entry(&w, &bytes, &n, fault) && visit(user, w.name, bytes, n, fault);
+        free(bytes);
+    }
+    archive_read_free(w.archive);
+    return good;
 }
 
 // The name of the samples: in the folder of the metadata.
@@ -142,7 +164,7 @@ bool sigmf_archive_samples(const char *path, const char *meta, const char *datas
     char name[PATH_MAX];
     bool end = false, found = false, is_last = false, good = true;
     if (!samples_name(meta, dataset, name)) return fault_set(fault, "%s: name too long", meta);
-    if (!reader_begin(&w, path, fault)) return false;
+    if (!reader_begin(&w, path, false, fault)) return false;
     while (good && !end && (good = reader_next(&w, &end, fault))) {
         if (is_last) ret->offset = entry_offset(&w, ret->size);
         is_last = !end && strcmp(w.name, name) == 0 && archive_entry_filetype(w.entry) == AE_IFREG;
@@ -169,6 +191,15 @@ bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_lengt
     return fault_set(fault,
                      "%s: this program was built without libarchive, which reads archives; extract "
                      "it (tar -xf) and name its .sigmf-meta",
+                     path);
+}
+
+bool npz_visit(const char *path, npz_visit_fn *visit, void *user, struct fault *fault)
+{
+    (void)visit, (void)user;
+    return fault_set(fault,
+                     "%s: this program was built without libarchive, which reads .npz; save each "
+                     "array by numpy.save into a folder",
                      path);
 }
 
