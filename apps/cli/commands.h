@@ -7,6 +7,7 @@
 #include "options.h"
 
 int convolve_main(const struct settings *settings);
+int correlate_main(const struct settings *settings);
 int channelize_main(const struct settings *settings);
 int live_main(const struct settings *settings);
 int control_main(const struct settings *settings);

@@ -15,7 +15,7 @@ typedef int main_fn(const struct settings *settings);
 
 static main_fn *const mains[N_COMMANDS] = {
     [COMMAND_CONVOLVE] = convolve_main,
-    [COMMAND_CORRELATE] = convolve_main,
+    [COMMAND_CORRELATE] = correlate_main,
     [COMMAND_CHANNELIZE] = channelize_main,
     [COMMAND_LIVE] = live_main,
     [COMMAND_CONTROL] = control_main,

@@ -15,7 +15,7 @@ const struct command_row command_rows[N_COMMANDS] = {
      "conjugated. Sample k of the full result belongs to lag k - (length of TEMPLATE - 1). With "
      "--peaks or --threshold it prints where TEMPLATE is found: the sample of IN at which it "
      "begins, the same interpolated, in seconds if the rate is known, and the magnitude and the "
-     "phase (in radians) of the result. ",
+     "phase (in radians) of the result. With --templates FILES only IN is named. ",
      3},
     {"channelize", "TABLE IN OUT", "takes many channels of IN, each into an output of its own",
      "TABLE is CSV, whose first line names the columns, or JSON (.json), an array of objects with "

@@ -79,7 +79,7 @@ const char *options_sharded_by(const struct settings *settings)
 
 bool options_want_peaks(const struct settings *settings)
 {
-    return settings->peaks || !isnan(settings->threshold);
+    return settings->peaks || !isnan(settings->threshold) || settings->mad > 0;
 }
 
 double options_gain(const struct settings *settings)
@@ -412,11 +412,12 @@ static bool take_option(struct settings *s, int found, const char *written,
     return store_option(row, s, optarg, fault);
 }
 
-// IR IN OUT; of convolve, IR may be several names, or the configuration of --config.
+// IR IN OUT; of convolve, IR may be several names, or the configuration of --config; of correlate,
+// the templates of --templates.
 static void assign_operands(struct settings *s, int n, char **words)
 {
-    if (s->config) {
-        s->operands[0] = s->config;
+    if (s->config || s->templates) {
+        s->operands[0] = s->config ? s->config : s->templates;
         for (int i = 0; i < n && i + 1 < MAX_OPERANDS; i++) s->operands[i + 1] = words[i];
         s->n_operands = n;
         return;
@@ -437,6 +438,10 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
     if (s->config && !s->help)
         return n == 2 || fault_set(fault, "needs IN and OUT besides --config, but %d %s given", n,
                                    n == 1 ? "name is" : "names are");
+    if (s->templates && !s->help)
+        return n == 1 ||
+               fault_set(fault, "needs IN besides --templates, and no OUT, but %d %s given", n,
+                         n == 1 ? "name is" : "names are");
     if (n == command->n_operands || (command->n_operands < 0 && n >= -command->n_operands) ||
         s->help || (n == 0 && s->command == COMMAND_HELP))
         return true;
@@ -455,6 +460,25 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
                      s->command == COMMAND_LAYER && n > 1
                          ? "; arrays are named by options such as --input"
                          : "");
+}
+
+// False, with a fault, for options of other searches than that for templates.
+static bool check_templates(const struct settings *s, const bool given[MAX_OPTION_ROWS],
+                            struct fault *fault)
+{
+    static const char fitting[] =
+        "|templates|mad|threshold|min-distance|peaks|normalised|format|iq|"
+        "rate|channels|max-channels|max-memory|threads|json|quiet|help|";
+    char word[64];
+    if (!s->templates && s->mad > 0) return fault_set(fault, "--mad needs --templates");
+    for (size_t i = 0; s->templates && i < n_option_rows; i++) {
+        snprintf(word, sizeof word, "|%s|", option_rows[i].name);
+        if (given[i] && !strstr(fitting, word))
+            return fault_set(fault, "--%s does not go with --templates; leave out one of them",
+                             option_rows[i].name);
+    }
+    return !s->templates || s->threshold > 0 || s->mad > 0 ||
+           fault_set(fault, "--templates needs --threshold or --mad, for example --mad 8");
 }
 
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,
@@ -487,7 +511,8 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
         if (!take_option(&s, found, argv[optind > before ? optind - 1 : before], given, fault))
             return false;
     }
-    if (!take_operands(&s, argc, argv, fault)) return false;
+    if (!take_operands(&s, argc, argv, fault) || (!s.help && !check_templates(&s, given, fault)))
+        return false;
     if (s.true_stereo) s.matrix_order = MATRIX_IN_OUT;
     if (s.matrix_order == MATRIX_IN_OUT) s.matrix = 1;
     *ret_settings = s;

@@ -96,7 +96,9 @@ struct settings {
     int normalised;
     int64_t peaks, min_distance; // 0: not given
     double threshold;            // NaN: not given
+    double mad;                  // 0: not given
     const char *annotate;
+    const char *templates; // is operands[0] then, and there are no operands but IN
     double progress; // seconds between lines; 0: not given
     int iq;
     int stats, json, quiet, verbose, help;

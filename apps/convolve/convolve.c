@@ -56,9 +56,6 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
         report_warning(s, "%s: is read as cf32; if it has another type, add --format",
                        s->operands[1]);
     const struct audio_info *x = audio_reader_info(job->in);
-    if (x->outputs)
-        return fault_set(fault, "%s: array of 3 dimensions; a signal has 1 or 2, only a filter 3",
-                         operand_name(s, 1));
     network_select(&job->network, x->rate * (double)s->up);
     if (s->config) return true;
     const struct audio_info *taps = audio_reader_info(job->irs[0]);

@@ -41,8 +41,11 @@ bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *
         .max_channels = options_max_channels(s),
         .wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1,
     };
-    return audio_open(ret_reader, &request, fault) &&
-           audio_pair_channels(*ret_reader, s->iq, fault);
+    if (!audio_open(ret_reader, &request, fault)) return false;
+    if (audio_reader_info(*ret_reader)->outputs)
+        return fault_set(fault, "%s: array of 3 dimensions; a signal has 1 or 2, only a filter 3",
+                         operand_name(s, 1));
+    return audio_pair_channels(*ret_reader, s->iq, fault);
 }
 
 // A sample type can be given for raw samples only, not for a file with a header.

@@ -12,23 +12,27 @@
 void peak_report_begin(const struct peak_report *report)
 {
     if (!report->json)
-        fprintf(report->to, "#       sample         position         seconds   magnitude    phase  "
-                            "channel\n");
+        fprintf(report->to,
+                "#       sample         position         seconds   magnitude    phase  %s\n",
+                report->names ? "template" : "channel");
 }
 
 static void print_line(const struct peak_report *r, const struct match *m)
 {
     char seconds[32] = "-";
     if (r->rate > 0) snprintf(seconds, sizeof seconds, "%.9f", m->position / r->rate);
-    fprintf(r->to, "%14" PRId64 " %16.3f %15s %11.6g %8.4f %8zu\n", m->sample, m->position, seconds,
-            m->magnitude, m->phase, m->channel);
+    fprintf(r->to, "%14" PRId64 " %16.3f %15s %11.6g %8.4f ", m->sample, m->position, seconds,
+            m->magnitude, m->phase);
+    if (r->names) fprintf(r->to, " %s\n", r->names[m->channel]);
+    else fprintf(r->to, "%8zu\n", m->channel);
 }
 
 static void print_object(const struct peak_report *r, const struct match *m)
 {
     json_t *j = json_report("partita-peak/1", command_rows[COMMAND_CORRELATE].name);
     json_object_set_new(j, "kind", json_string("peak"));
-    json_object_set_new(j, "channel", json_integer((json_int_t)m->channel));
+    json_object_set_new(j, "channel", json_integer(r->names ? 0 : (json_int_t)m->channel));
+    if (r->names) json_object_set_new(j, "template", json_text(r->names[m->channel]));
     json_object_set_new(j, "sample", json_integer(m->sample));
     json_object_set_new(j, "position", json_real(m->position));
     json_object_set_new(j, "seconds", r->rate > 0 ? json_real(m->position / r->rate) : json_null());

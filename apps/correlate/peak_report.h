@@ -23,6 +23,8 @@ struct peak_report {
     int64_t first_lag; // of the first result
     int64_t stride;    // lags from one result to the next
     bool keep;         // keep a list
+    // Of templates, of which peaks have the numbers in place of channels; NULL: of channels.
+    const char *const *names;
     // Filled:
     uint64_t n;
     struct match *matches; // n, if a list is kept

@@ -101,7 +101,7 @@ class Help(Case):
     def test_every_command_has_examples(self):
         for command in (*COMMANDS, "join"):
             examples = self.out(command, "--help").split("\nExamples:")[1].split("\n\n")[0]
-            self.assertEqual(len(re.findall(r"^  partita %s" % command, examples, re.M)), 3 + (command == "convolve"))
+            self.assertEqual(len(re.findall(r"^  partita %s" % command, examples, re.M)), 3 + (command in ("convolve", "correlate")))
 
     def files_of_examples(self):
         rng = np.random.default_rng(1)
@@ -129,6 +129,8 @@ class Help(Case):
             self.run_program("correlate", "--range", k + "/2", "burst.npy", "capture.npy", "match-%s.npy" % k)
             self.run_program("convolve", "--format", "cf32", "--channels", 2, "--range", k + "/2", "one.txt", "in.cf32",
                              "out-%s.cf32" % k)
+        np.save("record.npy", rng.standard_normal((3, 900)))
+        np.savez("events.npz", quake=rng.standard_normal((3, 50)), blast=rng.standard_normal((3, 40)))
         for name, shape in (("x", (2, 4, 9)), ("w", (5, 4, 3)), ("gy", (2, 5, 7)), ("b", (5,))):
             np.save(name + ".npy", rng.standard_normal(shape).astype("f4"))
 
@@ -136,7 +138,7 @@ class Help(Case):
         self.files_of_examples()
         page = self.out("help", "--man").replace("\\-", "-").split(".SH EXAMPLES")[1].split(".SH")[0]
         examples = re.findall(r"^\.B partita (.*)", page, re.M)
-        self.assertEqual(len(examples), 3 * (len(COMMANDS) + 1) + 1)
+        self.assertEqual(len(examples), 3 * (len(COMMANDS) + 1) + 2)
         for example in examples:
             if example.startswith(("live", "control", "devices")):  # they need audio devices
                 self.assertLessEqual(set(re.findall(r"--([a-z-]+)", example)), self.options(example.split()[0]))

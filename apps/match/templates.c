@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// `partita correlate --templates`: where many templates of all channels are in a signal. The signal
+// is in memory, and so are templates and spectra.
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/option_words.h"
+#include "cli/report.h"
+#include "convolve/usage.h"
+#include "correlate/peak_report.h"
+#include "io/bytes/temp.h"
+#include "io/formats/npy.h"
+#include "io/frames.h"
+
+struct template
+{
+    char *name;     // without folder and suffix
+    float *samples; // [channels][length]
+    size_t length;
+};
+
+struct job {
+    struct settings settings;
+    struct audio_reader *in;
+    size_t channels, n; // of IN
+    float **x;          // [channels] rows of n samples
+    struct template *templates;
+    size_t n_templates, capacity;
+    struct peak *found; // .channel: index of the template
+    size_t n_found, found_capacity;
+    struct fault log, lack; // of memory for what was found
+};
+
+// Templates of one length follow each other, so that norms are computed once.
+static int compare_templates(const void *a, const void *b)
+{
+    const struct template *x = a, *y = b;
+    if (x->length != y->length) return x->length < y->length ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static bool check_template(const struct job *job, const struct audio_info *info, const char *path,
+                           struct fault *fault)
+{
+    const double rate = audio_reader_info(job->in)->rate;
+    const char *in = operand_name(&job->settings, 1);
+    if (info->encoding.is_complex)
+        return fault_set(fault, "%s: has complex samples; those of templates are real", path);
+    if (info->channels != 1 && info->channels != job->channels)
+        return fault_set(fault,
+                         "%s: has %zu channels; a template for %s has %zu, or one for all of them",
+                         path, info->channels, in, job->channels);
+    return !(info->rate > 0 && rate > 0) || rates_agree(info->rate, rate) ||
+           fault_set(fault,
+                     "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; convert one of "
+                     "them to the rate of the other",
+                     path, info->rate, rate, in);
+}
+
+static bool take_template(struct job *job, const struct frames *f, const char *path,
+                          struct fault *fault)
+{
+    struct template *grown =
+        memory_append(job->templates, job->n_templates, &job->capacity, sizeof *grown);
+    if (!grown) return fault_set(fault, "out of memory");
+    job->templates = grown;
+    struct template *t = &grown[job->n_templates++];
+    *t = (struct template){strdup(path_base(path)),
+                           memory_allocate(job->channels * f->n * sizeof *t->samples), f->n};
+    if (!t->name || !t->samples) return memory_fault(fault, "%s: a template", path);
+    char *suffix = strrchr(t->name, '.');
+    if (suffix && suffix != t->name) *suffix = 0;
+    for (size_t c = 0; c < job->channels; c++)
+        frames_copy_channel(f, c % f->channels, t->samples + c * f->n);
+    return true;
+}
+
+// A file, or the bytes of one in an .npz.
+static bool add_file(void *context, const char *path, const void *bytes, size_t n,
+                     struct fault *fault)
+{
+    struct job *job = context;
+    const struct audio_request request = {
+        .path = path, .max_channels = options_max_channels(&job->settings), .wake_fd = -1};
+    struct audio_reader *reader;
+    struct frames f = {0};
+    if (!(bytes ? audio_open_memory(&reader, bytes, n, false, &request, fault)
+                : audio_check_regular(path, fault) && audio_open(&reader, &request, fault)))
+        return false;
+    const bool good = check_template(job, audio_reader_info(reader), path, fault) &&
+                      frames_read(&f, reader, PARTITA_F32, path, fault) &&
+                      take_template(job, &f, path, fault);
+    frames_release(&f);
+    audio_reader_close(reader);
+    return good;
+}
+
+static bool add_folder(struct job *job, const char *folder, struct fault *fault)
+{
+    struct dirent **entries;
+    bool good = true, known;
+    const int n = scandir(folder, &entries, NULL, alphasort);
+    if (n < 0) return fault_set(fault, "%s: cannot read: %s", folder, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char *path = NULL;
+        const char *name = entries[i]->d_name;
+        container_of_name(name, &known);
+        if (good && known && *name != '.') {
+            if (asprintf(&path, "%s/%s", folder, name) < 0) path = NULL;
+            good = path ? add_file(job, path, NULL, 0, fault) : fault_set(fault, "out of memory");
+        }
+        free(path);
+        free(entries[i]);
+    }
+    free(entries);
+    return good;
+}
+
+static bool load_templates(struct job *job, struct fault *fault)
+{
+    const char *path = job->settings.operands[0], *suffix = strrchr(path, '.');
+    struct stat st;
+    if (stat(path, &st)) return fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
+    if (!(S_ISDIR(st.st_mode)                         ? add_folder(job, path, fault)
+          : suffix && strcasecmp(suffix, ".npz") == 0 ? npz_visit(path, add_file, job, fault)
+                                                      : add_file(job, path, NULL, 0, fault)))
+        return false;
+    if (!job->n_templates)
+        return fault_set(fault, "%s: holds no templates; they are files such as .npy and .wav",
+                         path);
+    qsort(job->templates, job->n_templates, sizeof *job->templates, compare_templates);
+    return true;
+}
+
+static bool open_signal(struct job *job, const struct encoding *raw, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    if (!usage_open_signal(&job->in, s, s->format ? raw : NULL, fault)) return false;
+    const struct audio_info *in = audio_reader_info(job->in);
+    if (in->encoding.is_complex)
+        return fault_set(fault, "%s: has complex samples; --templates are searched in real ones",
+                         operand_name(s, 1));
+    job->channels = in->channels;
+    job->x = calloc(in->channels, sizeof *job->x);
+    if (!job->x) return fault_set(fault, "out of memory");
+    return options_resolve_times(&job->settings, in->rate, fault);
+}
+
+// Reads all of IN; samples that are not finite are gaps.
+static bool read_signal(struct job *job, struct fault *fault)
+{
+    enum { CHUNK = 1 << 14, UNKNOWN = 1 << 20 };
+    const uint64_t frames = audio_reader_info(job->in)->frames;
+    size_t capacity = 0, got = 1;
+    float *chunk = memory_allocate(CHUNK * job->channels * sizeof *chunk);
+    bool good = chunk || memory_fault(fault, "%d frames of IN", CHUNK);
+    while (good && got) {
+        good = audio_read(job->in, PARTITA_F32, chunk, CHUNK, &got, fault);
+        if (!good) break;
+        const bool grows = job->n + got > capacity;
+        if (grows) capacity = capacity ? 2 * capacity : frames == SIZE_UNKNOWN ? UNKNOWN : frames;
+        for (size_t c = 0; good && c < job->channels; c++) {
+            float *row = grows ? memory_resize(job->x[c], capacity * sizeof *row) : job->x[c];
+            good = row || memory_fault(fault, "%zu frames of IN", capacity);
+            if (!good) break;
+            job->x[c] = row;
+            for (size_t i = 0; i < got; i++) row[job->n + i] = chunk[i * job->channels + c];
+        }
+        job->n += got;
+    }
+    memory_free(chunk);
+    return good;
+}
+
+static void take_match(void *context, const struct partita_match *match)
+{
+    struct job *job = context;
+    struct peak *grown = peak_report_reserve(job->found, job->n_found, &job->found_capacity,
+                                             sizeof *grown, &job->lack);
+    if (!grown) return;
+    job->found = grown;
+    job->found[job->n_found++] = (struct peak){.index = match->time,
+                                               .channel = match->template_index,
+                                               .magnitude = fabs(match->value),
+                                               .phase = match->value < 0 ? M_PI : 0,
+                                               .level = fabs(match->value)};
+}
+
+// The library names templates by their numbers.
+static bool explain(const struct job *job, enum partita_status status, struct fault *fault)
+{
+    size_t template, channel;
+    if (sscanf(job->log.text, "templates[%zu], channel %zu:", &template, &channel) == 2)
+        return fault_set(fault, "%s: channel %zu of template %s is %s; leave it out",
+                         job->settings.operands[0], channel, job->templates[template].name,
+                         job->settings.normalised == NORMALISED_ZERO_MEAN ? "constant" : "silent");
+    return option_words_of_status(fault, COMMAND_CORRELATE, status, &job->log);
+}
+
+static bool find_matches(struct job *job, const float **samples, size_t *lengths,
+                         struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    for (size_t i = 0; i < job->n_templates; i++) {
+        samples[i] = job->templates[i].samples;
+        lengths[i] = job->templates[i].length;
+        if (lengths[i] > job->n)
+            return fault_set(fault, "%s: template %s has %zu frames, %s only %zu", s->operands[0],
+                             job->templates[i].name, lengths[i], operand_name(s, 1), job->n);
+    }
+    const struct partita_match_options options = {
+        .templates = job->n_templates,
+        .channels = job->channels,
+        .samples = samples,
+        .lengths = lengths,
+        .zero_mean = s->normalised == NORMALISED_ZERO_MEAN,
+        .threshold = isnan(s->threshold) ? 0 : s->threshold,
+        .mad = s->mad,
+        .distance = (size_t)s->min_distance,
+        .threads = (int)s->threads,
+        .report = take_match,
+        .context = job,
+        .log = {option_words_log, &job->log},
+        .allocator = memory_allocator(),
+    };
+    const enum partita_status status =
+        partita_match_templates(&options, (const float *const *)job->x, job->n);
+    if (status) return explain(job, status, fault);
+    return !*job->lack.text || fault_set(fault, "%s", job->lack.text);
+}
+
+static bool print_matches(struct job *job, const char **names, struct fault *fault)
+{
+    struct peak_report report = {.to = stdout,
+                                 .json = job->settings.json,
+                                 .rate = audio_reader_info(job->in)->rate,
+                                 .stride = 1,
+                                 .names = names};
+    const size_t n = peaks_select(job->found, job->n_found, (size_t)job->settings.peaks);
+    for (size_t i = 0; i < job->n_templates; i++) names[i] = job->templates[i].name;
+    peak_report_begin(&report);
+    for (size_t i = 0; i < n; i++)
+        if (!peak_report_add(&report, &job->found[i], fault)) return false;
+    if (!n) report_warning(&job->settings, "no template reaches the threshold");
+    return true;
+}
+
+static bool run(struct job *job, const struct encoding *raw, struct fault *fault)
+{
+    if (!open_signal(job, raw, fault) || !load_templates(job, fault) || !read_signal(job, fault))
+        return false;
+    const float **samples = calloc(job->n_templates, sizeof *samples);
+    size_t *lengths = calloc(job->n_templates, sizeof *lengths);
+    const char **names = calloc(job->n_templates, sizeof *names);
+    const bool good = ((samples && lengths && names) || fault_set(fault, "out of memory")) &&
+                      find_matches(job, samples, lengths, fault) &&
+                      print_matches(job, names, fault);
+    free(samples);
+    free(lengths);
+    free(names);
+    return good;
+}
+
+// How the input ended.
+static int conclude(const struct job *job)
+{
+    const struct settings *s = &job->settings;
+    if (audio_shortfall(job->in)) report_warning(s, "%s", audio_shortfall(job->in));
+    if (audio_note(job->in)) report_warning(s, "%s", audio_note(job->in));
+    if (audio_interrupted(job->in)) report_warning(s, "interrupted after %zu frames", job->n);
+    const bool degraded = audio_shortfall(job->in) || audio_interrupted(job->in);
+    return report_close(COMMAND_CORRELATE, degraded ? EXIT_DEGRADED : EXIT_DONE);
+}
+
+static void release(struct job *job)
+{
+    for (size_t i = 0; i < job->n_templates; i++) {
+        free(job->templates[i].name);
+        memory_free(job->templates[i].samples);
+    }
+    for (size_t c = 0; job->x && c < job->channels; c++) memory_free(job->x[c]);
+    free(job->x);
+    free(job->templates);
+    free(job->found);
+    audio_reader_close(job->in);
+}
+
+int correlate_main(const struct settings *settings)
+{
+    struct job job = {.settings = *settings};
+    struct encoding raw = {0}, none = {0};
+    struct fault fault;
+    if (!settings->templates) return convolve_main(settings);
+    if (!usage_check(settings, &raw, &none, &fault)) return report_usage(COMMAND_CORRELATE, &fault);
+    interrupt_install();
+    const int status = run(&job, &raw, &fault)
+                           ? conclude(&job)
+                           : report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
+    release(&job);
+    return status;
+}
