@@ -55,8 +55,7 @@ static bool open_signal(struct job *job, const struct encoding *raw, struct faul
                          operand_name(s, 1), in->channels);
     if (!(in->rate > 0))
         return fault_usage(fault,
-                           "%s: its sample rate is unknown; add --rate, for example "
-                           "--rate 2.4M",
+                           "%s: its sample rate is unknown; add --rate, for example --rate 2.4M",
                            operand_name(s, 1));
     const bool wide = s->precision == PRECISION_F64 ||
                       (s->precision == PRECISION_AUTO && encoding_needs_double(in->encoding));
@@ -321,8 +320,7 @@ static bool replace_nonfinite(struct job *job, size_t n, uint64_t at, struct fau
     job->stats.replaced += bad;
     return !bad || job->settings.nan == NAN_ZERO ||
            fault_set(fault,
-                     "%s: NaN or infinite sample in frames %llu to %llu; --nan zero reads "
-                     "it as 0",
+                     "%s: NaN or infinite sample in frames %llu to %llu; --nan zero reads it as 0",
                      operand_name(&job->settings, 1), (unsigned long long)at,
                      (unsigned long long)(at + n - 1));
 }

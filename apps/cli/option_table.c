@@ -23,11 +23,10 @@ const struct command_row command_rows[N_COMMANDS] = {
      "output; and as wanted bandwidth, beyond which everything is removed (default: the rate, or "
      "with taps all of IN), transition, the width of both slopes of the filter within it (default: "
      "a tenth), attenuation (default: 80 dB), or taps, a file with a filter at the rate of IN, "
-     "times "
-     "n if that of the output is n/d of it. OUT is a folder of SigMF recordings, or a name with "
-     "{name} in it, such as {name}.wav or pipes/{name}. Outputs are as "
-     "long as IN; like those of convolve --tune --tail no they have the delay of the filter. If an "
-     "output fails, the others are completed, and the exit status is 1. ",
+     "times n if that of the output is n/d of it. OUT is a folder of SigMF recordings, or a name "
+     "with {name} in it, such as {name}.wav or pipes/{name}. Outputs are as long as IN; like those "
+     "of convolve --tune --tail no they have the delay of the filter. If an output fails, the "
+     "others are completed, and the exit status is 1. ",
      3},
     {"live", "", "filters the input of an audio device and plays the result",
      "Needs --ir or --measure. In a terminal it shows levels, load and latency, and accepts keys; "
@@ -41,11 +40,10 @@ const struct command_row command_rows[N_COMMANDS] = {
     {"devices", "", "lists the compute devices and the audio devices", "", 0},
     {"plan", "", "shows which engine is chosen for a filter, and why",
      "Prints the chosen engine, for every other engine its estimated cost or why it cannot be "
-     "used, "
-     "latency, memory and the error bound. For a partitioned filter it also prints the partitions, "
-     "the mean and the worst cost of a call, and a timeline of the work in which each column shows "
-     "its most expensive call. With --calibrate it first measures this machine and stores the "
-     "result for all later runs. ",
+     "used, latency, memory and the error bound. For a partitioned filter it also prints the "
+     "partitions, the mean and the worst cost of a call, and a timeline of the work in which each "
+     "column shows its most expensive call. With --calibrate it first measures this machine and "
+     "stores the result for all later runs. ",
      0},
     {"join", "OUT SHARD...", "joins the shards that convolve and correlate wrote with --range",
      "Every SHARD needs its record, the file SHARD.range, beside it. Shards of different results "
@@ -54,20 +52,18 @@ const struct command_row command_rows[N_COMMANDS] = {
      -2},
     {"deconvolve", "SWEEP RECORDING OUT", "computes the impulse response of a recorded sweep",
      "SWEEP is the signal that was played, with one channel; RECORDING may begin before it, must "
-     "go "
-     "on after it, and may have several channels, which OUT has too. OUT begins at the first frame "
-     "of RECORDING: the latency that is printed for each channel is where its response has its "
-     "peak, and --first leaves out what is before it. ",
+     "go on after it, and may have several channels, which OUT has too. OUT begins at the first "
+     "frame of RECORDING: the latency that is printed for each channel is where its response has "
+     "its peak, and --first leaves out what is before it. ",
      3},
     {"layer", "forward|backward-data|backward-weight",
      "runs a layer of a neural network on .npy arrays",
      "Arrays are [batch, channels, 1 to 3 axes] and [out, in/groups, kernel], all of type f4 or "
      "all of type f8; f2 and integers of 1 and 2 bytes count as f4, wider integers as f8. The "
-     "kernel is correlated with the input, as is usual in neural networks. "
-     "forward reads --input, --weight and --bias; backward-data reads --grad-output and --weight "
-     "and writes the gradient of the input, whose shape is --input-shape; backward-weight reads "
-     "--input and --grad-output and writes the gradient of the weights, whose kernel has "
-     "--kernel-shape. ",
+     "kernel is correlated with the input, as is usual in neural networks. forward reads --input, "
+     "--weight and --bias; backward-data reads --grad-output and --weight and writes the gradient "
+     "of the input, whose shape is --input-shape; backward-weight reads --input and --grad-output "
+     "and writes the gradient of the weights, whose kernel has --kernel-shape. ",
      1},
     {"design", "KIND [TABLE] OUT", "designs the taps of a filter and writes them to a file",
      "KIND is lowpass, highpass, bandpass, bandstop, hilbert, differentiator, raised-cosine, "

@@ -120,9 +120,8 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
     if (info->container == CONTAINER_SOFA && n_in != 1)
         return fault_set(
             fault,
-            "%s: has %zu channels; %s gives a direction to only one: mix them first, "
-            "two with `partita convolve --matrix half.txt half.txt IN mono.wav`, where "
-            "half.txt holds 0.5",
+            "%s: has %zu channels; %s gives a direction to only one: mix them first, two with "
+            "`partita convolve --matrix half.txt half.txt IN mono.wav`, where half.txt holds 0.5",
             in, n_in, ir);
     if (settings->true_stereo && (n_ir != 4 || n_in != 2))
         return fault_set(fault,

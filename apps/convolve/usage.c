@@ -103,8 +103,7 @@ static bool check_sofa(const struct settings *s, struct fault *fault)
                          s->operands[0]);
     if (s->n_irs > 1)
         return fault_set(fault,
-                         "%s: a SOFA file leads from one input to two ears and must be the "
-                         "only IR",
+                         "%s: a SOFA file leads from one input to two ears and must be the only IR",
                          sofa);
     return (!s->matrix && !s->ir_format) ||
            fault_set(fault,

@@ -174,8 +174,7 @@ bool processes_write(const struct processes *processes, uint64_t at, const void 
     MPI_Get_count(&status, MPI_BYTE, &written);
     return written == (int)n ||
            fault_set(fault,
-                     "%s: cannot write: only %d of %zu bytes were written; the disk may be "
-                     "full",
+                     "%s: cannot write: only %d of %zu bytes were written; the disk may be full",
                      file->name, written, n);
 }
 
