@@ -7,8 +7,7 @@
 
 bool processes_begin(struct processes *processes, int argc, char **argv, struct fault *fault)
 {
-    (void)argc;
-    (void)argv;
+    (void)argc, (void)argv;
     *processes = (struct processes){0};
     return !launcher_started_several() ||
            fault_set(fault, "this build has no MPI (meson -Dmpi=enabled); without it, give each "
@@ -22,35 +21,25 @@ void processes_end(struct processes *processes)
 
 bool processes_agree(struct processes *processes, bool good, struct fault *fault)
 {
-    (void)processes;
-    (void)fault;
+    (void)processes, (void)fault;
     return good;
 }
 
 void processes_broadcast(const struct processes *processes, void *bytes, size_t n)
 {
-    (void)processes;
-    (void)bytes;
-    (void)n;
+    (void)processes, (void)bytes, (void)n;
 }
 
 void processes_exchange(const struct processes *processes, const void *sent, size_t bytes,
                         void *all)
 {
-    (void)processes;
-    (void)sent;
-    (void)bytes;
-    (void)all;
+    (void)processes, (void)sent, (void)bytes, (void)all;
 }
 
 bool processes_gather(struct processes *processes, const void *items, size_t n, size_t bytes,
                       void **ret_all, size_t *ret_n, struct fault *fault)
 {
-    (void)processes;
-    (void)items;
-    (void)n;
-    (void)bytes;
-    (void)fault;
+    (void)processes, (void)items, (void)n, (void)bytes, (void)fault;
     *ret_all = NULL;
     *ret_n = 0;
     return true;
@@ -59,34 +48,25 @@ bool processes_gather(struct processes *processes, const void *items, size_t n, 
 bool processes_open(struct processes *processes, const char *path, const char *name,
                     struct fault *fault)
 {
-    (void)processes;
-    (void)path;
-    (void)name;
-    (void)fault;
+    (void)processes, (void)path, (void)name, (void)fault;
     return true;
 }
 
 bool processes_write(const struct processes *processes, uint64_t at, const void *data, size_t n,
                      struct fault *fault)
 {
-    (void)processes;
-    (void)at;
-    (void)data;
-    (void)n;
-    (void)fault;
+    (void)processes, (void)at, (void)data, (void)n, (void)fault;
     return true;
 }
 
 bool processes_sync(const struct processes *processes, struct fault *fault)
 {
-    (void)processes;
-    (void)fault;
+    (void)processes, (void)fault;
     return true;
 }
 
 bool processes_close(struct processes *processes, struct fault *fault)
 {
-    (void)processes;
-    (void)fault;
+    (void)processes, (void)fault;
     return true;
 }

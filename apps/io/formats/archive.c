@@ -185,9 +185,7 @@ bool sigmf_archive_samples(const char *path, const char *meta, const char *datas
 bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_length,
                             char ret_meta[PATH_MAX], struct fault *fault)
 {
-    (void)ret_text;
-    (void)ret_length;
-    (void)ret_meta;
+    (void)ret_text, (void)ret_length, (void)ret_meta;
     return fault_set(fault,
                      "%s: this program was built without libarchive, which reads archives; extract "
                      "it (tar -xf) and name its .sigmf-meta",
@@ -207,9 +205,7 @@ bool npz_visit(const char *path, npz_visit_fn *visit, void *user, struct fault *
 bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
                            struct source_part *ret, struct fault *fault)
 {
-    (void)meta;
-    (void)dataset;
-    (void)ret;
+    (void)meta, (void)dataset, (void)ret;
     return fault_set(fault, "%s: is not read", path);
 }
 

@@ -60,8 +60,7 @@ static void flat_writer_close(struct audio_writer *writer)
 
 static bool raw_end(struct audio_writer *writer, struct fault *fault)
 {
-    (void)writer;
-    (void)fault;
+    (void)writer, (void)fault;
     return true;
 }
 

@@ -159,8 +159,7 @@ static bool text_write(struct audio_writer *w, bool as_double, const void *scala
 
 static bool text_finish(struct audio_writer *writer, struct fault *fault)
 {
-    (void)writer;
-    (void)fault;
+    (void)writer, (void)fault;
     return true;
 }
 
