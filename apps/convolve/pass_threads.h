@@ -6,10 +6,28 @@
 #ifndef PARTITA_APPS_PASS_THREADS_H
 #define PARTITA_APPS_PASS_THREADS_H
 
-#include "base/frame_queue.h"
+#include <pthread.h>
+
 #include "base/interleave.h"
 #include "io/audio.h"
 #include "shard.h"
+
+// A bounded queue of buffers of frames from one thread to another. The sender waits for a free
+// buffer, the receiver for a full one, and either can end the transfer.
+enum { FRAME_QUEUE_MAX_BUFFERS = 4 };
+
+struct frame_queue {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    char *memory;
+    size_t bytes, n_buffers; // bytes: of one buffer
+    struct {
+        void *frames;
+        size_t n;
+    } full[FRAME_QUEUE_MAX_BUFFERS];
+    uint64_t n_pushed, n_popped;
+    bool ended, cancelled;
+};
 
 struct pass_input {
     struct frame_queue queue;
