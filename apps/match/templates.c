@@ -35,6 +35,9 @@ struct job {
     size_t channels, n; // of IN
     float **x;          // [channels] rows of n samples
     struct template *templates;
+    const float **samples; // those of templates, and so on
+    size_t *lengths;
+    const char **names;
     size_t n_templates, capacity;
     struct peak *found; // .channel: index of the template
     size_t n_found, found_capacity;
@@ -139,6 +142,15 @@ static bool load_templates(struct job *job, struct fault *fault)
         return fault_set(fault, "%s: holds no templates; they are files such as .npy and .wav",
                          path);
     qsort(job->templates, job->n_templates, sizeof *job->templates, compare_templates);
+    job->samples = calloc(job->n_templates, sizeof *job->samples);
+    job->lengths = calloc(job->n_templates, sizeof *job->lengths);
+    job->names = calloc(job->n_templates, sizeof *job->names);
+    if (!job->samples || !job->lengths || !job->names) return fault_set(fault, "out of memory");
+    for (size_t i = 0; i < job->n_templates; i++) {
+        job->samples[i] = job->templates[i].samples;
+        job->lengths[i] = job->templates[i].length;
+        job->names[i] = job->templates[i].name;
+    }
     return true;
 }
 
@@ -202,27 +214,23 @@ static bool explain(const struct job *job, enum partita_status status, struct fa
     size_t template, channel;
     if (sscanf(job->log.text, "templates[%zu], channel %zu:", &template, &channel) == 2)
         return fault_set(fault, "%s: channel %zu of template %s is %s; leave it out",
-                         job->settings.operands[0], channel, job->templates[template].name,
+                         job->settings.operands[0], channel, job->names[template],
                          job->settings.normalised == NORMALISED_ZERO_MEAN ? "constant" : "silent");
     return option_words_of_status(fault, COMMAND_CORRELATE, status, &job->log);
 }
 
-static bool find_matches(struct job *job, const float **samples, size_t *lengths,
-                         struct fault *fault)
+static bool find_matches(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    for (size_t i = 0; i < job->n_templates; i++) {
-        samples[i] = job->templates[i].samples;
-        lengths[i] = job->templates[i].length;
-        if (lengths[i] > job->n)
-            return fault_set(fault, "%s: template %s has %zu frames, %s only %zu", s->operands[0],
-                             job->templates[i].name, lengths[i], operand_name(s, 1), job->n);
-    }
+    const size_t last = job->n_templates - 1;
+    if (job->lengths[last] > job->n)
+        return fault_set(fault, "%s: template %s has %zu frames, %s only %zu", s->operands[0],
+                         job->names[last], job->lengths[last], operand_name(s, 1), job->n);
     const struct partita_match_options options = {
         .templates = job->n_templates,
         .channels = job->channels,
-        .samples = samples,
-        .lengths = lengths,
+        .samples = job->samples,
+        .lengths = job->lengths,
         .zero_mean = s->normalised == NORMALISED_ZERO_MEAN,
         .threshold = isnan(s->threshold) ? 0 : s->threshold,
         .mad = s->mad,
@@ -239,36 +247,19 @@ static bool find_matches(struct job *job, const float **samples, size_t *lengths
     return !*job->lack.text || fault_set(fault, "%s", job->lack.text);
 }
 
-static bool print_matches(struct job *job, const char **names, struct fault *fault)
+static bool print_matches(const struct job *job, struct fault *fault)
 {
     struct peak_report report = {.to = stdout,
                                  .json = job->settings.json,
                                  .rate = audio_reader_info(job->in)->rate,
                                  .stride = 1,
-                                 .names = names};
+                                 .names = job->names};
     const size_t n = peaks_select(job->found, job->n_found, (size_t)job->settings.peaks);
-    for (size_t i = 0; i < job->n_templates; i++) names[i] = job->templates[i].name;
     peak_report_begin(&report);
     for (size_t i = 0; i < n; i++)
         if (!peak_report_add(&report, &job->found[i], fault)) return false;
     if (!n) report_warning(&job->settings, "no template reaches the threshold");
     return true;
-}
-
-static bool run(struct job *job, const struct encoding *raw, struct fault *fault)
-{
-    if (!open_signal(job, raw, fault) || !load_templates(job, fault) || !read_signal(job, fault))
-        return false;
-    const float **samples = calloc(job->n_templates, sizeof *samples);
-    size_t *lengths = calloc(job->n_templates, sizeof *lengths);
-    const char **names = calloc(job->n_templates, sizeof *names);
-    const bool good = ((samples && lengths && names) || fault_set(fault, "out of memory")) &&
-                      find_matches(job, samples, lengths, fault) &&
-                      print_matches(job, names, fault);
-    free(samples);
-    free(lengths);
-    free(names);
-    return good;
 }
 
 // How the input ended.
@@ -291,6 +282,9 @@ static void release(struct job *job)
     for (size_t c = 0; job->x && c < job->channels; c++) memory_free(job->x[c]);
     free(job->x);
     free(job->templates);
+    free(job->samples);
+    free(job->lengths);
+    free(job->names);
     free(job->found);
     audio_reader_close(job->in);
 }
@@ -303,9 +297,10 @@ int correlate_main(const struct settings *settings)
     if (!settings->templates) return convolve_main(settings);
     if (!usage_check(settings, &raw, &none, &fault)) return report_usage(COMMAND_CORRELATE, &fault);
     interrupt_install();
-    const int status = run(&job, &raw, &fault)
-                           ? conclude(&job)
-                           : report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
+    const bool good = open_signal(&job, &raw, &fault) && load_templates(&job, &fault) &&
+                      read_signal(&job, &fault) && find_matches(&job, &fault) &&
+                      print_matches(&job, &fault);
+    const int status = good ? conclude(&job) : report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
     release(&job);
     return status;
 }
