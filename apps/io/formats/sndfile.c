@@ -34,12 +34,6 @@ static sf_count_t sndfile_source_read(void *to, sf_count_t n, void *user)
     return (sf_count_t)source_read(user, to, (size_t)n);
 }
 
-static sf_count_t no_write(const void *from, sf_count_t n, void *user)
-{
-    (void)from, (void)n, (void)user;
-    return 0;
-}
-
 static sf_count_t sndfile_source_tell(void *user)
 {
     return (sf_count_t)((struct source *)user)->position;
@@ -201,7 +195,7 @@ static const char *remedy_for(struct source *source)
 
 bool sndfile_open(struct audio_reader *reader, struct fault *fault)
 {
-    SF_VIRTUAL_IO io = {sndfile_source_length, sndfile_source_seek, sndfile_source_read, no_write,
+    SF_VIRTUAL_IO io = {sndfile_source_length, sndfile_source_seek, sndfile_source_read, NULL,
                         sndfile_source_tell};
     SF_INFO sf = {0};
     if (!reader->source.seekable)
