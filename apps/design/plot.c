@@ -268,7 +268,7 @@ static bool save_picture(cairo_surface_t *surface, const char *path, struct faul
 {
     struct temp temp;
     struct sink sink;
-    const int fd = temp_open(&temp, path, fault);
+    const int fd = temp_open(&temp, path, false, fault);
     if (fd < 0) return false;
     sink_from_fd(&sink, fd, path);
     const cairo_status_t status = cairo_surface_write_to_png_stream(surface, write_bytes, &sink);

@@ -80,10 +80,6 @@ struct audio_writer;
 bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
                   struct fault *fault);
 
-// The same for a recording that cannot be repeated: see temp_open_recording.
-bool audio_create_recording(struct audio_writer **ret_writer, const char *path,
-                            const struct audio_info *info, struct fault *fault);
-
 // Makes the header of a file tell the length written so far, so that it can be read if the process
 // is killed. Formats without a length, or whose length follows the samples, stay as they are.
 bool audio_refresh(struct audio_writer *writer, struct fault *fault);

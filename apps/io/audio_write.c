@@ -72,15 +72,13 @@ static bool check_space(int fd, const char *path, const struct audio_info *info,
                      name_size(free_bytes, has));
 }
 
-typedef int open_function(struct temp *temp, const char *path, struct fault *fault);
-
-static bool create(struct audio_writer **ret_writer, const char *path,
-                   const struct audio_info *info, open_function *open_output, struct fault *fault)
+bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
+                  struct fault *fault)
 {
     struct audio_writer *w = calloc(1, sizeof *w);
     if (!w) return fault_set(fault, "out of memory");
     w->info = *info;
-    int fd = open_output(&w->temp, path, fault);
+    int fd = temp_open(&w->temp, path, info->is_recording, fault);
     if (fd < 0) {
         free(w);
         return false;
@@ -93,18 +91,6 @@ static bool create(struct audio_writer **ret_writer, const char *path,
     w->info.offset = w->sink.position;
     *ret_writer = w;
     return true;
-}
-
-bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
-                  struct fault *fault)
-{
-    return create(ret_writer, path, info, temp_open, fault);
-}
-
-bool audio_create_recording(struct audio_writer **ret_writer, const char *path,
-                            const struct audio_info *info, struct fault *fault)
-{
-    return create(ret_writer, path, info, temp_open_recording, fault);
 }
 
 bool audio_refresh(struct audio_writer *writer, struct fault *fault)

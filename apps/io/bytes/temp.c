@@ -190,31 +190,19 @@ char *temp_final(const char *path, mode_t *ret_mode, struct fault *fault)
     return name;
 }
 
-typedef int open_function(struct temp *temp, const char *path, mode_t mode, struct fault *fault);
-
-static int open_output(struct temp *temp, const char *path, open_function *open_unfinished,
-                       struct fault *fault)
+int temp_open(struct temp *temp, const char *path, bool is_recording, struct fault *fault)
 {
     mode_t mode;
+    *temp = (struct temp){.is_recording = is_recording};
     if (strcmp(path, "-") == 0)
         return open_directly(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "standard output", fault);
     if (temp_is_special(path)) return open_directly(open(path, O_WRONLY | O_CLOEXEC), path, fault);
     temp->final = temp_final(path, &mode, fault);
-    int fd = temp->final ? open_unfinished(temp, path, mode, fault) : -1;
+    const int fd = !temp->final   ? -1
+                   : is_recording ? open_recording(temp, path, mode, fault)
+                                  : open_temporary(temp, path, mode, fault);
     if (fd < 0) temp_discard(temp);
     return fd;
-}
-
-int temp_open(struct temp *temp, const char *path, struct fault *fault)
-{
-    *temp = (struct temp){0};
-    return open_output(temp, path, open_temporary, fault);
-}
-
-int temp_open_recording(struct temp *temp, const char *path, struct fault *fault)
-{
-    *temp = (struct temp){.is_recording = true};
-    return open_output(temp, path, open_recording, fault);
 }
 
 // Opens a file that replaces whatever has its name. Returns the descriptor, or -1.

@@ -34,13 +34,10 @@ bool temp_is_special(const char *path);
 // caller frees the name. NULL: it cannot be written. `path` is not special.
 char *temp_final(const char *path, mode_t *ret_mode, struct fault *fault);
 
-// Opens `path` for writing ("-" is standard output) and returns the descriptor, or -1.
-int temp_open(struct temp *temp, const char *path, struct fault *fault);
-
-// The same for a recording, which cannot be repeated: until it is finished it has a name that users
-// see, that of temp_recording_name with the lowest number that is free, and is left there if the
-// process ends.
-int temp_open_recording(struct temp *temp, const char *path, struct fault *fault);
+// Opens `path` for writing ("-" is standard output) and returns the descriptor, or -1. A recording
+// cannot be repeated: until it is finished it has a name that users see, that of
+// temp_recording_name with the lowest number that is free, and is left there if the process ends.
+int temp_open(struct temp *temp, const char *path, bool is_recording, struct fault *fault);
 
 // FINAL.partial, FINAL.2.partial, FINAL.3.partial .., counted from 1; of names of more than 200
 // bytes the rest is left out. The caller frees it. NULL: out of memory.
@@ -74,7 +71,7 @@ void temp_discard(struct temp *temp);
 // committed, except recordings.
 void temp_discard_on_signal(void);
 
-// The unfinished file that temp_open or temp_open_recording created last; NULL: none. Safe in
+// The unfinished file that temp_open created last; NULL: none. Safe in
 // signal handlers.
 const char *temp_pending(void);
 

@@ -37,6 +37,7 @@ struct audio_info {
     const struct tags *tags; // NULL: none; audio_create copies them
     bool certain;            // of an output: it will have `frames` frames, however long inputs are
     bool dither;             // of an output: add noise before rounding to integers
+    bool is_recording;       // of an output: it cannot be repeated, see temp_open
     uint64_t first;          // of an output: number of its first frame in the whole result
     // Of an output: the recording whose metadata it takes over (sigmf_carry.h); NULL: none.
     const struct sigmf_origin *origin;

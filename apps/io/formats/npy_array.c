@@ -112,7 +112,7 @@ bool npy_array_save(const struct npy_array *array, const char *path, struct faul
     size_t n;
     for (int i = 0; i < array->rank; i++) npy.shape[i] = array->shape[i];
     npy_header_compose(header, &npy);
-    const int fd = temp_open(&temp, path, fault);
+    const int fd = temp_open(&temp, path, false, fault);
     if (fd < 0) return false;
     sink_from_fd(&sink, fd, path);
     const bool written = count_samples(array, &n) && sink_write(&sink, header, sizeof header) &&

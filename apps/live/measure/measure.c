@@ -70,7 +70,7 @@ static bool check_output(const char *path, struct fault *fault)
     enum container container = container_of_name(path, &known);
     if (!known || container == CONTAINER_TEXT)
         return fault_set(fault, "%s: the name does not imply a format; use .wav", path);
-    int fd = temp_open(&temp, path, fault);
+    int fd = temp_open(&temp, path, false, fault);
     if (fd < 0) return false;
     close(fd);
     temp_discard(&temp);

@@ -114,7 +114,8 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     struct audio_info info = {.channels = channels,
                               .rate = (uint32_t)lrint(rate),
                               .frames = SIZE_UNKNOWN,
-                              .rank = channels > 1 ? 2 : 1};
+                              .rank = channels > 1 ? 2 : 1,
+                              .is_recording = true};
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
     r->rate = rate;
@@ -124,7 +125,7 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     good = good &&
            (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
             fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
-    good = good && audio_create_recording(&r->file, r->path, &info, fault) &&
+    good = good && audio_create(&r->file, r->path, &info, fault) &&
            shard_record_discard(r->path, fault);
     good = good && ring_writer_start(&r->writer, &r->ring, recorder_write, r, fault);
     if (good) *ret_recorder = r;
