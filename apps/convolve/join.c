@@ -136,7 +136,7 @@ static bool join_shards(const struct settings *s, const struct shard_file *shard
         if (in != first) audio_reader_close(in);
     }
     good = good && shard_record_discard(s->files[0], fault);
-    if (good) good = audio_finish(out, &counts, fault);
+    if (good) good = audio_finish(out, false, &counts, fault);
     else audio_discard(out);
     audio_reader_close(first);
     return good;

@@ -326,9 +326,9 @@ static bool finish_file(struct shard *shard, struct audio_writer *writer,
         audio_discard(writer);
         return false;
     }
-    if (!shard->active) return audio_finish(writer, ret_counts, fault);
+    if (!shard->active) return audio_finish(writer, false, ret_counts, fault);
     const uint64_t digest = audio_digest(writer);
-    return audio_finish_durably(writer, ret_counts, fault) &&
+    return audio_finish(writer, true, ret_counts, fault) &&
            write_final_record(shard, ret_counts, digest, fault);
 }
 

@@ -113,14 +113,11 @@ uint64_t audio_digest(const struct audio_writer *writer);
 // Frames written so far, with those of an earlier run that audio_resume kept.
 uint64_t audio_written(const struct audio_writer *writer);
 
-// Completes the header, checks for write errors, and gives the file its final name. Frees the
-// writer, also on failure.
-bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts,
+// Completes the header, checks for write errors, and gives the file its final name. durable: of a
+// file; returns when first the samples and then the name are on the disk. Frees the writer, also on
+// failure.
+bool audio_finish(struct audio_writer *writer, bool durable, struct sample_counts *ret_counts,
                   struct fault *fault);
-
-// The same for files; returns when first the samples and then the name are on the disk.
-bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts,
-                          struct fault *fault);
 
 // The same for recordings that cannot be repeated: after a failed write the file is completed with
 // the *ret_frames frames that were written (0 for pipes and devices). If it cannot be renamed it

@@ -186,11 +186,16 @@ uint64_t audio_written(const struct audio_writer *writer)
     return writer->frames;
 }
 
-static bool audio_close_file(struct audio_writer *writer, bool durable,
-                             struct sample_counts *ret_counts, struct fault *fault)
+static bool finish_headers(struct audio_writer *writer, struct fault *fault)
+{
+    return !writer->ops->finish || writer->ops->finish(writer, fault);
+}
+
+bool audio_finish(struct audio_writer *writer, bool durable, struct sample_counts *ret_counts,
+                  struct fault *fault)
 {
     struct temp meta = {0};
-    bool good = writer->ops->finish(writer, fault) && (!durable || sink_sync(&writer->sink, fault));
+    bool good = finish_headers(writer, fault) && (!durable || sink_sync(&writer->sink, fault));
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
     // The samples do not appear if their metadata cannot be written.
     good = good && sigmf_write(&meta, writer->sink.name, &writer->info, writer->frames, fault) &&
@@ -199,18 +204,6 @@ static bool audio_close_file(struct audio_writer *writer, bool durable,
     *ret_counts = writer->counts;
     audio_discard(writer);
     return good;
-}
-
-bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts,
-                  struct fault *fault)
-{
-    return audio_close_file(writer, false, ret_counts, fault);
-}
-
-bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts,
-                          struct fault *fault)
-{
-    return audio_close_file(writer, true, ret_counts, fault);
 }
 
 // Truncates the file after the last complete frame.
@@ -246,12 +239,12 @@ bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret
     w->temp.keep = w->frames > 0;
     if (w->temp.keep && w->temp.temporary) snprintf(kept, sizeof kept, "%s", w->temp.temporary);
     if (!failed) {
-        good = audio_finish(w, ret_counts, fault);
+        good = audio_finish(w, false, ret_counts, fault);
         return good || name_kept(kept, fault);
     }
     if (*ret_frames) {
         // If the header cannot be rewritten, it says "up to the end", which is true.
-        w->ops->finish(w, &ignored);
+        finish_headers(w, &ignored);
         sink_close(&w->sink);
         good = temp_commit(&w->temp, false, fault);
     } else {
@@ -268,7 +261,7 @@ bool audio_write_all(const char *path, const struct audio_info *info, enum parti
     struct audio_writer *writer;
     if (!audio_create(&writer, path, info, fault)) return false;
     if (audio_write(writer, type, frames, (size_t)info->frames, fault))
-        return audio_finish(writer, ret_counts, fault);
+        return audio_finish(writer, false, ret_counts, fault);
     audio_discard(writer);
     return false;
 }
@@ -295,7 +288,7 @@ bool audio_copy(struct audio_writer *writer, struct audio_reader *reader, enum p
 void audio_discard(struct audio_writer *writer)
 {
     if (!writer) return;
-    if (writer->ops) writer->ops->close(writer);
+    if (writer->ops && writer->ops->close) writer->ops->close(writer);
     sink_close(&writer->sink);
     temp_discard(&writer->temp);
     tags_release(&writer->tags);

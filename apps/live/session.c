@@ -12,24 +12,23 @@
 #include "live/device/libraries.h"
 #include "live/filters/response.h"
 
-// --rate; else that of the first filter, if the devices support it; else that of the device.
-static double choose_rate(const struct session *s)
-{
-    double rate = response_rate(s->settings, s->settings->irs.words[0]);
-    struct device_request request = {
-        .in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
-    if (s->settings->rate > 0) return s->settings->rate;
-    return rate > 0 && device_supports_rate(&request) ? rate : s->out.rate;
-}
-
+// --rate, or else that of the first filter, if the devices support it, or else that of the device.
 // A rate that the device lacks is better reported before the filters are said not to have it.
-static bool check_rate(const struct session *s, double rate, struct fault *fault)
+static bool choose_rate(const struct session *s, double *ret, struct fault *fault)
 {
-    struct device_request request = {
-        .in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
-    if (s->settings->rate == 0 || !device_refuses_rate(&request)) return true;
-    return fault_set(fault, "%s: does not run at %g Hz; without --rate it runs at %g Hz",
-                     s->out.name, rate, s->out.rate);
+    const double given = s->settings->rate;
+    const struct device_request request = {
+        .in = s->in,
+        .out = s->out,
+        .in_channels = 1,
+        .out_channels = 1,
+        .rate = given > 0 ? given : response_rate(s->settings, s->settings->irs.words[0])};
+    bool refuses;
+    const bool supports = request.rate > 0 && device_supports_rate(&request, &refuses);
+    *ret = given > 0 || supports ? request.rate : s->out.rate;
+    return !(given > 0) || supports || !refuses ||
+           fault_set(fault, "%s: does not run at %g Hz; without --rate it runs at %g Hz",
+                     s->out.name, given, s->out.rate);
 }
 
 static float factor_of(double decibels)
@@ -114,8 +113,8 @@ bool session_open(struct session *session, struct settings *settings, int take, 
     s->settings = settings;
     if (!device_choose_pair(&s->in, &s->out, settings, &s->no_device, fault)) return false;
     s->no_device = false;
-    double rate = choose_rate(s);
-    if (!check_rate(s, rate, fault)) return false;
+    double rate;
+    if (!choose_rate(s, &rate, fault)) return false;
     if (!options_resolve_times(settings, rate, fault)) return false;
     struct filter_set_request request = {
         .max_in = s->in.in_channels,

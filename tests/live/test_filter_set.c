@@ -69,7 +69,7 @@ static void write_frame(const char *path, size_t channels, const float *frame)
     struct fault fault;
     assert_true(audio_create(&writer, path, &info, &fault));
     assert_true(audio_write(writer, PARTITA_F32, frame, 1, &fault));
-    assert_true(audio_finish(writer, &counts, &fault));
+    assert_true(audio_finish(writer, false, &counts, &fault));
 }
 
 // Two of them in a new folder, whose name ends with XXXXXX.

@@ -53,7 +53,7 @@ void rig_write_taps(const char *name, const float *taps, size_t channels, size_t
         for (size_t c = 0; c < channels; c++) frames[i * channels + c] = taps[c * n + i];
     assert_true(audio_create(&writer, rig_path(name, path), &info, &fault));
     assert_true(audio_write(writer, PARTITA_F32, frames, n, &fault));
-    assert_true(audio_finish(writer, &counts, &fault));
+    assert_true(audio_finish(writer, false, &counts, &fault));
     free(frames);
 }
 

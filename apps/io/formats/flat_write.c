@@ -58,15 +58,8 @@ static void flat_writer_close(struct audio_writer *writer)
     free(writer->raw);
 }
 
-static bool raw_end(struct audio_writer *writer, struct fault *fault)
-{
-    (void)writer, (void)fault;
-    return true;
-}
-
 const struct writer_ops wav_writer = {
     .write = flat_write, .finish = wav_end, .refresh = wav_refresh, .close = flat_writer_close};
 const struct writer_ops npy_writer = {
     .write = flat_write, .finish = npy_end, .refresh = npy_end, .close = flat_writer_close};
-const struct writer_ops raw_writer = {
-    .write = flat_write, .finish = raw_end, .close = flat_writer_close};
+const struct writer_ops raw_writer = {.write = flat_write, .close = flat_writer_close};

@@ -157,16 +157,4 @@ static bool text_write(struct audio_writer *w, bool as_double, const void *scala
     return true;
 }
 
-static bool text_finish(struct audio_writer *writer, struct fault *fault)
-{
-    (void)writer, (void)fault;
-    return true;
-}
-
-static void text_writer_close(struct audio_writer *writer)
-{
-    (void)writer;
-}
-
-const struct writer_ops text_writer = {
-    .write = text_write, .finish = text_finish, .close = text_writer_close};
+const struct writer_ops text_writer = {.write = text_write};

@@ -335,21 +335,13 @@ static void set_parameters(const struct device_request *r, PaStreamParameters *i
     };
 }
 
-static PaError check_format(const struct device_request *request)
+bool device_supports_rate(const struct device_request *request, bool *ret_refuses)
 {
     PaStreamParameters in, out;
     set_parameters(request, &in, &out);
-    return Pa_IsFormatSupported(&in, &out, request->rate);
-}
-
-bool device_supports_rate(const struct device_request *request)
-{
-    return check_format(request) == paFormatIsSupported;
-}
-
-bool device_refuses_rate(const struct device_request *request)
-{
-    return check_format(request) == paInvalidSampleRate;
+    const PaError error = Pa_IsFormatSupported(&in, &out, request->rate);
+    *ret_refuses = error == paInvalidSampleRate;
+    return error == paFormatIsSupported;
 }
 
 static bool has_api(const struct audio_device *device, PaHostApiTypeId type)

@@ -64,9 +64,9 @@ struct device_request {
     void *user;
 };
 
-// Whether the devices can run at the request's rate, and whether that rate is what they lack.
-bool device_supports_rate(const struct device_request *request);
-bool device_refuses_rate(const struct device_request *request);
+// Whether the devices can run at the request's rate. *ret_refuses: whether that rate is what they
+// lack.
+bool device_supports_rate(const struct device_request *request, bool *ret_refuses);
 
 // The APIs that have features of their own.
 bool device_is_jack(const struct audio_device *device);
