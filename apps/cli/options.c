@@ -181,18 +181,13 @@ static bool store_real(const struct option_row *row, double *field, const char *
         *field = GAIN_AUTO;
         return true;
     }
-    if (!number_parse(value, number_kinds[row->kind].quantity, &number) ||
+    if (!(row->kind == OPTION_RATE
+              ? number_parse_rate(value, &number.value)
+              : number_parse(value, number_kinds[row->kind].quantity, &number)) ||
         !isfinite(number.value) || !is_within(row, number.value))
         return refuse_number(row, value, fault);
     *field = number.value;
     return true;
-}
-
-static bool store_rate(const struct option_row *row, double *field, const char *value,
-                       struct fault *fault)
-{
-    return (number_parse_rate(value, field) && is_within(row, *field)) ||
-           refuse_number(row, value, fault);
 }
 
 bool options_resolve_times(struct settings *settings, double rate, struct fault *fault)
@@ -293,7 +288,6 @@ static bool store_option(const struct option_row *row, struct settings *settings
     case OPTION_THREADS:
         return store_threads(row, settings, value, fault);
     case OPTION_RATE:
-        return store_rate(row, field, value, fault);
     case OPTION_REAL:
     case OPTION_DECIBELS:
     case OPTION_GAIN:

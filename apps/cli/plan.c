@@ -24,21 +24,16 @@ static enum partita_type plan_signal_type(const struct settings *s)
     return types[s->type];
 }
 
-static enum partita_type plan_taps_type(const struct settings *s)
-{
-    const enum partita_type signal = plan_signal_type(s);
-    if (!s->taps_type) return signal;
-    return type_is_double(signal) ? PARTITA_F64 : PARTITA_F32;
-}
-
 static struct partita_problem plan_problem(const struct settings *s)
 {
     size_t in = s->channels ? (size_t)s->channels : 1,
            out = s->out_channels ? (size_t)s->out_channels : in;
     const size_t default_groups = in == out ? in : 1;
+    const enum partita_type signal = plan_signal_type(s),
+                            real = type_is_double(signal) ? PARTITA_F64 : PARTITA_F32;
     struct partita_problem problem = {
-        .signal = plan_signal_type(s),
-        .taps = plan_taps_type(s),
+        .signal = signal,
+        .taps = s->taps_type ? real : signal,
         .op = s->correlate ? PARTITA_CORRELATE : PARTITA_CONVOLVE,
         .in_channels = in,
         .out_channels = out,
