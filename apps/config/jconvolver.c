@@ -29,6 +29,7 @@ struct jconvolver {
     char *folder;             // of the files, from /cd
     struct path_state *paths; // [out][in]; NULL before /convolver/new
     int line;
+    const char *command;
     char *words[MAX_ARGUMENTS]; // the arguments of the command
     size_t n_words;
     struct fault *fault;
@@ -209,10 +210,11 @@ static bool is_taken(const struct network_port *ports, size_t n, const char *nam
     return false;
 }
 
-static bool command_name(struct jconvolver *j, enum network_direction direction)
+static bool command_name(struct jconvolver *j)
 {
     struct network *n = j->network;
-    const bool is_input = direction == NETWORK_INPUTS;
+    const bool is_input = strncmp(j->command, "/input", 6) == 0;
+    const enum network_direction direction = is_input ? NETWORK_INPUTS : NETWORK_OUTPUTS;
     const size_t channels = is_input ? n->in_channels : n->out_channels;
     const char *name = j->words[1];
     uint64_t channel = 0;
@@ -233,16 +235,6 @@ static bool command_name(struct jconvolver *j, enum network_direction direction)
     return network_fault(n, j->line, j->fault, "out of memory");
 }
 
-static bool command_input_name(struct jconvolver *j)
-{
-    return command_name(j, NETWORK_INPUTS);
-}
-
-static bool command_output_name(struct jconvolver *j)
-{
-    return command_name(j, NETWORK_OUTPUTS);
-}
-
 static const struct jconvolver_command {
     const char *name, *arguments;
     size_t min, max; // arguments
@@ -254,8 +246,8 @@ static const struct jconvolver_command {
     {"/impulse/dirac", "INPUT OUTPUT GAIN DELAY", 4, 4, command_dirac},
     {"/impulse/hilbert", "INPUT OUTPUT GAIN DELAY LENGTH", 5, 5, command_hilbert},
     {"/impulse/copy", "INPUT OUTPUT FROM-INPUT FROM-OUTPUT", 4, 4, command_copy},
-    {"/input/name", "INPUT NAME [PORT]", 2, 3, command_input_name},
-    {"/output/name", "OUTPUT NAME [PORT]", 2, 3, command_output_name},
+    {"/input/name", "INPUT NAME [PORT]", 2, 3, command_name},
+    {"/output/name", "OUTPUT NAME [PORT]", 2, 3, command_name},
 };
 
 // /cd is the only command that may come before /convolver/new.
@@ -269,6 +261,7 @@ static bool run_command(struct jconvolver *j, const char *name)
         if (!j->paths && c->run != command_cd && c->run != command_new)
             return network_fault(j->network, j->line, j->fault, "%s comes before /convolver/new",
                                  name);
+        j->command = name;
         return c->run(j);
     }
     return network_fault(j->network, j->line, j->fault,
