@@ -134,12 +134,6 @@ static struct maximum *queue_at(const struct channel *c, size_t i)
     return &c->queue[(c->head + i) & (c->capacity - 1)];
 }
 
-static void pop_front(struct channel *c)
-{
-    c->head = (c->head + 1) & (c->capacity - 1);
-    c->n--;
-}
-
 bool peaks_open(struct peaks **ret, const struct peaks_request *request, struct fault *fault)
 {
     // As if a very large sample came just before the first.
@@ -312,7 +306,8 @@ static void leave_unknown(struct peaks *p, struct channel *c)
 {
     const struct maximum front = *queue_at(c, 0);
     p->lost = p->lost || front.peak.index + 1 > p->request.first; // UINT64_MAX: before the stream
-    pop_front(c);
+    c->head = (c->head + 1) & (c->capacity - 1);
+    c->n--;
     if (front.dominated && c->n) return;
     c->known = true;
     c->hides = true;
