@@ -353,7 +353,8 @@ bool audio_interrupted(const struct audio_reader *reader)
 void audio_reader_close(struct audio_reader *reader)
 {
     if (!reader) return;
-    if (reader->ops) reader->ops->close(reader);
+    if (reader->ops && reader->ops->close) reader->ops->close(reader);
+    free(reader->raw);
     source_close(&reader->source);
     if (reader->recording) sigmf_release(reader->recording);
     free(reader->recording);

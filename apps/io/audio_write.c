@@ -289,6 +289,7 @@ void audio_discard(struct audio_writer *writer)
 {
     if (!writer) return;
     if (writer->ops && writer->ops->close) writer->ops->close(writer);
+    free(writer->raw);
     sink_close(&writer->sink);
     temp_discard(&writer->temp);
     tags_release(&writer->tags);

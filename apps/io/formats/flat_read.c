@@ -122,13 +122,6 @@ static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, si
     return true;
 }
 
-// Stores the samples of one channel into interleaved frames.
-static void interleave_channel(unsigned char *y, const unsigned char *x, size_t n, size_t bytes,
-                               size_t step)
-{
-    for (size_t i = 0; i < n; i++) memcpy(y + i * step, x + i * bytes, bytes);
-}
-
 static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t n, size_t *ret_n,
                         struct fault *fault)
 {
@@ -143,7 +136,8 @@ static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t 
         size_t here =
             source_seek(&r->source, at) ? source_read(&r->source, plane, got * bytes) / bytes : 0;
         if (here < got) got = here;
-        interleave_channel(r->raw + c * bytes, plane, got, bytes, frame_bytes);
+        for (size_t i = 0; i < got; i++)
+            memcpy(r->raw + c * bytes + i * frame_bytes, plane + i * bytes, bytes);
     }
     decode_frames(r, as_double, y, got);
     *ret_n = got;
@@ -192,13 +186,7 @@ static bool flat_skip(struct audio_reader *reader, uint64_t n, struct fault *fau
                      strerror(reader->source.error));
 }
 
-static void flat_reader_close(struct audio_reader *reader)
-{
-    free(reader->raw);
-}
-
-const struct reader_ops flat_reader = {
-    .read = flat_read, .skip = flat_skip, .close = flat_reader_close};
+const struct reader_ops flat_reader = {.read = flat_read, .skip = flat_skip};
 
 bool raw_layout(const struct source *source, const struct audio_request *request,
                 struct audio_info *info, struct fault *fault)

@@ -53,13 +53,7 @@ static bool flat_write(struct audio_writer *w, bool as_double, const void *scala
     return true;
 }
 
-static void flat_writer_close(struct audio_writer *writer)
-{
-    free(writer->raw);
-}
-
 const struct writer_ops wav_writer = {
-    .write = flat_write, .finish = wav_end, .refresh = wav_refresh, .close = flat_writer_close};
-const struct writer_ops npy_writer = {
-    .write = flat_write, .finish = npy_end, .refresh = npy_end, .close = flat_writer_close};
-const struct writer_ops raw_writer = {.write = flat_write, .close = flat_writer_close};
+    .write = flat_write, .finish = wav_end, .refresh = wav_refresh};
+const struct writer_ops npy_writer = {.write = flat_write, .finish = npy_end, .refresh = npy_end};
+const struct writer_ops raw_writer = {.write = flat_write};

@@ -20,7 +20,7 @@ struct reader_ops {
     bool (*read)(struct audio_reader *reader, bool as_double, void *scalars, size_t n,
                  size_t *ret_n, struct fault *fault);
     bool (*skip)(struct audio_reader *reader, uint64_t n, struct fault *fault);
-    void (*close)(struct audio_reader *reader);
+    void (*close)(struct audio_reader *reader); // NULL: nothing to do
 };
 
 struct audio_reader {
@@ -29,7 +29,7 @@ struct audio_reader {
     struct source source;
     uint64_t position;              // of the next frame
     char shortfall[160];            // which part of the file is missing; empty: none
-    unsigned char *raw;             // flat formats: buffer of undecoded bytes
+    unsigned char *raw;             // flat formats: buffer of undecoded bytes, freed at the end
     size_t raw_capacity, n_carried; // n_carried: bytes of an incomplete frame
     void *state;                    // of libsndfile or the text reader
     struct sha512 digest;           // of the bytes read

@@ -5,11 +5,6 @@
 #include "io/samples/samples.h"
 #include "npy.h"
 
-static bool machine_is_big_endian(void)
-{
-    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-}
-
 // The number of samples; false if they exceed the address space.
 static bool count_samples(const struct npy_array *array, size_t *ret_n)
 {
@@ -105,9 +100,7 @@ bool npy_array_save(const struct npy_array *array, const char *path, struct faul
     struct temp temp;
     struct sink sink;
     unsigned char header[NPY_HEADER_BYTES];
-    struct npy_header npy = {.encoding = {.kind = ENCODING_FLOAT,
-                                          .bytes = array->f64 ? 8 : 4,
-                                          .big_endian = machine_is_big_endian()},
+    struct npy_header npy = {.encoding = {.kind = ENCODING_FLOAT, .bytes = array->f64 ? 8 : 4},
                              .rank = array->rank};
     size_t n;
     for (int i = 0; i < array->rank; i++) npy.shape[i] = array->shape[i];

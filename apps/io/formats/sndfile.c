@@ -375,7 +375,6 @@ static bool sndfile_refresh(struct audio_writer *w, struct fault *fault)
 static void sndfile_close_writer(struct audio_writer *w)
 {
     if (w->state) sf_close(w->state);
-    free(w->raw);
 }
 
 static const struct writer_ops sndfile_writer = {.write = sndfile_write,
