@@ -44,8 +44,8 @@ static bool parse_gain(struct camilladsp *c, const yaml_node_t *map, struct elem
     if (scale && !linear && strcmp(scale, "dB") != 0)
         return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "scale"),
                                "scale: '%.40s' is neither dB nor linear", scale);
-    if (!yaml_node_get_real(&c->yaml, map, &(struct network_number){"gain", 0, -bound, bound},
-                            &gain) ||
+    if (!yaml_node_get_number(&c->yaml, map, &(struct network_number){"gain", 0, -bound, bound},
+                              &gain, NULL) ||
         !yaml_node_get_flag(&c->yaml, map, "inverted", &inverted) ||
         !yaml_node_get_flag(&c->yaml, map, "mute", &e->mute))
         return false;
@@ -72,7 +72,7 @@ static bool parse_delay_filter(struct camilladsp *c, const yaml_node_t *map, str
     const struct network_number delay = {"delay", 0, 0, NETWORK_MAX_DELAY};
     bool subsample = false;
     if (!yaml_node_check_keys(&c->yaml, map, "delay|unit|delay_unit|subsample") ||
-        !yaml_node_get_real(&c->yaml, map, &delay, &e->term.delay) ||
+        !yaml_node_get_number(&c->yaml, map, &delay, &e->term.delay, NULL) ||
         !yaml_node_get_flag(&c->yaml, map, "subsample", &subsample))
         return false;
     if (subsample)
@@ -95,7 +95,7 @@ static bool parse_coefficient(struct camilladsp *c, const char *what, const yaml
 {
     const struct network_number number = {what, yaml_node_line(value), -1e30, 1e30};
     const char *text = yaml_node_text(value);
-    return network_parse_real(c->network, &number, text ? text : "", ret, c->yaml.fault);
+    return network_parse_number(c->network, &number, text ? text : "", ret, NULL, c->yaml.fault);
 }
 
 // Reads a list of numbers into impulse->values.
@@ -177,8 +177,8 @@ static bool parse_raw_range(struct camilladsp *c, const yaml_node_t *map, struct
     uint64_t skip = 0, read = 0;
     const struct network_number skipped = {"skip_bytes_lines", 0, 0, 1e12},
                                 taken = {"read_bytes_lines", 0, 0, 1e12};
-    if (!yaml_node_get_whole(&c->yaml, map, &skipped, &skip) ||
-        !yaml_node_get_whole(&c->yaml, map, &taken, &read))
+    if (!yaml_node_get_number(&c->yaml, map, &skipped, NULL, &skip) ||
+        !yaml_node_get_number(&c->yaml, map, &taken, NULL, &read))
         return false;
     if (impulse->source == IMPULSE_TEXT) {
         impulse->skip_lines = skip;
@@ -207,7 +207,7 @@ static bool parse_conv_source(struct camilladsp *c, const yaml_node_t *map, stru
     }
     if (strcmp(type, "Wav") == 0) {
         const struct network_number number = {"channel", 0, 0, NETWORK_MAX_TERMS};
-        if (!yaml_node_get_whole(&c->yaml, map, &number, &channel)) return false;
+        if (!yaml_node_get_number(&c->yaml, map, &number, NULL, &channel)) return false;
         impulse->channel = (size_t)channel;
         return parse_file_name(c, map, impulse);
     }
@@ -304,7 +304,7 @@ static bool select_channel(struct camilladsp *c, const yaml_node_t *node, bool *
                                           (double)c->channels - 1};
     const char *text = yaml_node_text(node);
     uint64_t channel = 0;
-    if (!network_parse_whole(c->network, &number, text ? text : "", &channel, c->yaml.fault))
+    if (!network_parse_number(c->network, &number, text ? text : "", NULL, &channel, c->yaml.fault))
         return false;
     selected[channel] = true;
     return true;
@@ -364,7 +364,7 @@ static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t
     uint64_t output = UINT64_MAX, input;
     bool mute = false;
     if (!yaml_node_check_keys(&c->yaml, mapping, keys) ||
-        !yaml_node_get_whole(&c->yaml, mapping, &dest, &output) ||
+        !yaml_node_get_number(&c->yaml, mapping, &dest, NULL, &output) ||
         !yaml_node_get_flag(&c->yaml, mapping, "mute", &mute))
         return false;
     if (output == UINT64_MAX) return yaml_node_fault(&c->yaml, mapping, "needs a value of dest");
@@ -375,7 +375,8 @@ static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t
         struct element e = {.term = {.impulse = IMPULSE_UNIT, .line = yaml_node_line(source)}};
         input = UINT64_MAX;
         if (!yaml_node_check_keys(&c->yaml, source, source_keys) ||
-            !yaml_node_get_whole(&c->yaml, source, &channel, &input) || !parse_gain(c, source, &e))
+            !yaml_node_get_number(&c->yaml, source, &channel, NULL, &input) ||
+            !parse_gain(c, source, &e))
             return false;
         if (input == UINT64_MAX)
             return yaml_node_fault(&c->yaml, source, "needs a value of channel");
@@ -399,8 +400,8 @@ static bool add_mixer_step(struct camilladsp *c, const yaml_node_t *step)
     if (!mixer) return yaml_node_fault(&c->yaml, step, "there is no mixer '%.40s'", name);
     if (!yaml_node_check_keys(&c->yaml, mixer, "description|labels|channels|mapping")) return false;
     const yaml_node_t *channels = yaml_node_get(&c->yaml, mixer, "channels");
-    if (!yaml_node_get_whole(&c->yaml, channels, &in_key, &in) ||
-        !yaml_node_get_whole(&c->yaml, channels, &out_key, &out))
+    if (!yaml_node_get_number(&c->yaml, channels, &in_key, NULL, &in) ||
+        !yaml_node_get_number(&c->yaml, channels, &out_key, NULL, &out))
         return false;
     if (!in || !out)
         return yaml_node_fault(&c->yaml, mixer, "mixer '%.40s' needs channels: in and out", name);
@@ -443,8 +444,8 @@ static bool parse_devices(struct camilladsp *c, const yaml_node_t *root)
     const yaml_node_t *devices = yaml_node_get(&c->yaml, root, "devices"),
                       *capture = yaml_node_get(&c->yaml, devices, "capture");
     uint64_t rate = 0, channels = 0;
-    if (!yaml_node_get_whole(&c->yaml, devices, &rate_key, &rate) ||
-        !yaml_node_get_whole(&c->yaml, capture, &channels_key, &channels))
+    if (!yaml_node_get_number(&c->yaml, devices, &rate_key, NULL, &rate) ||
+        !yaml_node_get_number(&c->yaml, capture, &channels_key, NULL, &channels))
         return false;
     if (!rate || !channels)
         return yaml_node_fault(&c->yaml, devices ? devices : root, "devices: needs %s",
@@ -460,7 +461,7 @@ static bool check_outputs(struct camilladsp *c, const yaml_node_t *root)
     const yaml_node_t *playback =
         yaml_node_get(&c->yaml, yaml_node_get(&c->yaml, root, "devices"), "playback");
     uint64_t channels = c->channels;
-    if (!yaml_node_get_whole(&c->yaml, playback, &key, &channels)) return false;
+    if (!yaml_node_get_number(&c->yaml, playback, &key, NULL, &channels)) return false;
     c->network->out_channels = c->channels;
     return channels == c->channels ||
            yaml_node_fault(&c->yaml, playback, "has %zu channels; the pipeline ends with %zu",

@@ -67,7 +67,7 @@ static bool parse_header(struct convolver *c)
                                               i ? NETWORK_MAX_CHANNELS : MAX_RATE};
         const char *word = next_word(&line);
         if (!word) return convolver_fault(c, "needs sample rate, inputs, outputs and mask");
-        if (!network_parse_whole(n, &number, word, &values[i], c->fault)) return false;
+        if (!network_parse_number(n, &number, word, NULL, &values[i], c->fault)) return false;
     }
     const char *mask = next_word(&line);
     if (mask && strspn(mask, "0123456789abcdefABCDEFxX") != strlen(mask))
@@ -94,7 +94,8 @@ static bool parse_delays(struct convolver *c, enum network_direction direction)
             return network_fault(c->network, c->lines.number, c->fault,
                                  "has %zu delays; %s need %zu", i, is_input ? "inputs" : "outputs",
                                  n);
-        if (!network_parse_real(c->network, &number, word, &c->delays[direction][i], c->fault))
+        if (!network_parse_number(c->network, &number, word, &c->delays[direction][i], NULL,
+                                  c->fault))
             return false;
     }
     return !next_word(&line) ||
@@ -177,7 +178,7 @@ static bool parse_path(struct convolver *c, const char *folder, char *name)
     bool good = required_line(c, "the channel of the file", &line);
     const struct network_number number = {"channel of the file", c->lines.number, 0,
                                           NETWORK_MAX_TERMS};
-    good = good && network_parse_whole(n, &number, line, &channel, c->fault) &&
+    good = good && network_parse_number(n, &number, line, NULL, &channel, c->fault) &&
            parse_weights(c, &c->in, n->in_channels, "the inputs of a path") &&
            parse_weights(c, &c->out, n->out_channels, "the outputs of a path");
     impulse.channel = (size_t)channel;

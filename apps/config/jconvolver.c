@@ -44,13 +44,13 @@ static bool parse_whole(const struct jconvolver *j, size_t word, const char *wha
                         double high, uint64_t *ret)
 {
     const struct network_number number = {what, j->line, low, high};
-    return network_parse_whole(j->network, &number, j->words[word], ret, j->fault);
+    return network_parse_number(j->network, &number, j->words[word], NULL, ret, j->fault);
 }
 
 static bool parse_gain(const struct jconvolver *j, size_t word, double *ret)
 {
     const struct network_number number = {"gain", j->line, -MAX_GAIN, MAX_GAIN};
-    return network_parse_real(j->network, &number, j->words[word], ret, j->fault);
+    return network_parse_number(j->network, &number, j->words[word], ret, NULL, j->fault);
 }
 
 static bool parse_delay(const struct jconvolver *j, size_t word, uint64_t *ret)
@@ -92,7 +92,8 @@ static bool command_new(struct jconvolver *j)
         !parse_whole(j, 1, "number of outputs", 1, NETWORK_MAX_CHANNELS, &out) ||
         !parse_whole(j, 2, "partition size", 1, NETWORK_MAX_DELAY, &partition) ||
         !parse_whole(j, 3, "maximum length", 1, NETWORK_MAX_DELAY, &length) ||
-        (j->n_words > 4 && !network_parse_real(n, &fraction, j->words[4], &density, j->fault)))
+        (j->n_words > 4 &&
+         !network_parse_number(n, &fraction, j->words[4], &density, NULL, j->fault)))
         return false;
     n->in_channels = (size_t)in;
     n->out_channels = (size_t)out;

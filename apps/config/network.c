@@ -205,32 +205,19 @@ bool network_list_files(struct network *network, const char **ret_paths, int *re
     return true;
 }
 
-bool network_parse_real(const struct network *network, const struct network_number *number,
-                        const char *word, double *ret, struct fault *fault)
+bool network_parse_number(const struct network *network, const struct network_number *number,
+                          const char *word, double *real, uint64_t *whole, struct fault *fault)
 {
     struct number parsed = {0};
-    if (number_parse(word, QUANTITY_COUNT, &parsed) && parsed.value >= number->low &&
-        parsed.value <= number->high) {
-        *ret = parsed.value;
-        return true;
-    }
-    return network_fault(network, number->line, fault,
-                         "%s: '%.40s' is not a number from %.10g to %.10g", number->what, word,
-                         number->low, number->high);
-}
-
-bool network_parse_whole(const struct network *network, const struct network_number *number,
-                         const char *word, uint64_t *ret, struct fault *fault)
-{
-    struct number parsed = {0};
-    if (number_parse(word, QUANTITY_COUNT, &parsed) && parsed.whole &&
-        parsed.value >= number->low && parsed.value <= number->high) {
-        *ret = (uint64_t)parsed.integer;
-        return true;
-    }
-    return network_fault(network, number->line, fault,
-                         "%s: '%.40s' is not a whole number from %.0f to %.0f", number->what, word,
-                         number->low, number->high);
+    if (!number_parse(word, QUANTITY_COUNT, &parsed) || (whole && !parsed.whole) ||
+        !(parsed.value >= number->low && parsed.value <= number->high))
+        return network_fault(network, number->line, fault,
+                             whole ? "%s: '%.40s' is not a whole number from %.0f to %.0f"
+                                   : "%s: '%.40s' is not a number from %.10g to %.10g",
+                             number->what, word, number->low, number->high);
+    if (whole) *whole = (uint64_t)parsed.integer;
+    else *real = parsed.value;
+    return true;
 }
 
 char *network_file(const char *folder, const char *name)

@@ -131,16 +131,15 @@ bool network_add_impulse(struct network *network, const struct impulse *impulse,
 bool network_allocate_values(struct network *network, struct impulse *impulse, size_t n,
                              struct fault *fault);
 
-// A whole number from low to high, as the word of a line; `what` names it.
+// A number from low to high, as the word of a line; `what` names it. It is stored as `real`, or if
+// that is NULL and it is a whole number, as `whole`.
 struct network_number {
     const char *what;
     int line;
     double low, high;
 };
-bool network_parse_whole(const struct network *network, const struct network_number *number,
-                         const char *word, uint64_t *ret, struct fault *fault);
-bool network_parse_real(const struct network *network, const struct network_number *number,
-                        const char *word, double *ret, struct fault *fault);
+bool network_parse_number(const struct network *network, const struct network_number *number,
+                          const char *word, double *real, uint64_t *whole, struct fault *fault);
 
 // The path of a file that a configuration names: relative ones begin at `folder`. NULL: no memory.
 char *network_file(const char *folder, const char *name);

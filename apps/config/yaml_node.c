@@ -122,33 +122,13 @@ bool yaml_node_get_flag(struct yaml_source *source, const yaml_node_t *map, cons
     return true;
 }
 
-// NULL, with a fault in *ret_good, for a node that is no text.
-static const char *number_text(struct yaml_source *source, const yaml_node_t *node, const char *key,
-                               bool *ret_good)
+bool yaml_node_get_number(struct yaml_source *source, const yaml_node_t *map,
+                          const struct network_number *key, double *real, uint64_t *whole)
 {
+    const yaml_node_t *node = yaml_node_get(source, map, key->what);
     const char *text = yaml_node_text(node);
-    *ret_good = !node || text || yaml_node_fault(source, node, "%s: is not a number", key);
-    return text;
-}
-
-bool yaml_node_get_real(struct yaml_source *source, const yaml_node_t *map,
-                        const struct network_number *key, double *value)
-{
-    bool good;
-    const yaml_node_t *node = yaml_node_get(source, map, key->what);
-    const char *text = number_text(source, node, key->what, &good);
-    if (!text) return good;
+    if (!node) return true;
+    if (!text) return yaml_node_fault(source, node, "%s: is not a number", key->what);
     const struct network_number number = {key->what, yaml_node_line(node), key->low, key->high};
-    return network_parse_real(source->network, &number, text, value, source->fault);
-}
-
-bool yaml_node_get_whole(struct yaml_source *source, const yaml_node_t *map,
-                         const struct network_number *key, uint64_t *value)
-{
-    bool good;
-    const yaml_node_t *node = yaml_node_get(source, map, key->what);
-    const char *text = number_text(source, node, key->what, &good);
-    if (!text) return good;
-    const struct network_number number = {key->what, yaml_node_line(node), key->low, key->high};
-    return network_parse_whole(source->network, &number, text, value, source->fault);
+    return network_parse_number(source->network, &number, text, real, whole, source->fault);
 }

@@ -47,12 +47,11 @@ bool yaml_node_get_text(struct yaml_source *source, const yaml_node_t *map, cons
 bool yaml_node_get_list(struct yaml_source *source, const yaml_node_t *map, const char *key,
                         const yaml_node_t **ret);
 
-// The value of a key that may be absent, then *value stays as it is. `number->line` is not used.
+// The value of a key that may be absent, then *value stays as it is. `key->line` is not used; real
+// and whole: see network_parse_number.
 bool yaml_node_get_flag(struct yaml_source *source, const yaml_node_t *map, const char *key,
                         bool *value);
-bool yaml_node_get_real(struct yaml_source *source, const yaml_node_t *map,
-                        const struct network_number *key, double *value);
-bool yaml_node_get_whole(struct yaml_source *source, const yaml_node_t *map,
-                         const struct network_number *key, uint64_t *value);
+bool yaml_node_get_number(struct yaml_source *source, const yaml_node_t *map,
+                          const struct network_number *key, double *real, uint64_t *whole);
 
 #endif
