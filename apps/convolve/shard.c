@@ -101,30 +101,15 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
                              const struct shard_source *source, const struct range *range)
 {
     const struct taps *taps = source->taps;
-    const int64_t numbers[] = {s->command,
-                               s->up,
-                               s->stride,
-                               s->block,
-                               s->matrix,
-                               s->normalised,
-                               s->resample_ir,
-                               s->nan,
-                               s->dither,
-                               s->error_reach,
-                               source->type,
-                               taps->type,
-                               (int64_t)taps->length,
-                               (int64_t)taps->lead,
-                               (int64_t)taps->in_channels,
-                               (int64_t)taps->out_channels,
-                               (int64_t)taps->groups,
-                               (int64_t)in->frames,
-                               (int64_t)in->channels,
-                               range->begin,
-                               range->end,
-                               range->end_counts_from_n};
+    const int64_t numbers[] = {
+        s->command,    s->up,          s->stride,    s->block,   s->matrix,
+        s->normalised, s->resample_ir, s->nan,       s->dither,  s->error_reach,
+        source->type,  taps->type,     range->begin, range->end, range->end_counts_from_n};
+    const uint64_t sizes[] = {taps->length, taps->lead, taps->in_channels, taps->out_channels,
+                              taps->groups, in->frames, in->channels};
     char name[ENCODING_NAME_SIZE];
     uint64_t hash = hash_bytes(HASH_BEGIN, numbers, sizeof numbers);
+    hash = hash_bytes(hash, sizes, sizeof sizes);
     hash = hash_bytes(hash, &in->rate, sizeof in->rate);
     hash = hash_bytes(hash, &s->gain, sizeof s->gain);
     hash = hash_bytes(hash, &s->tune, sizeof s->tune);
