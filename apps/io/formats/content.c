@@ -5,6 +5,8 @@
 
 #include "formats.h"
 
+#define CONVERT "convert it to .wav or .flac, for example with ffmpeg"
+
 static const struct {
     size_t at, n; // of the magic bytes
     const char *magic;
@@ -39,16 +41,8 @@ static const struct {
     {0, 5, "%PDF-", NULL, {"PDF", "name a file of samples", CONTAINER_RAW, true}},
     {0, 4, "\x1f\x8b\x08\x00", NULL, {"gzip", "unpack it", CONTAINER_RAW, true}},
     {0, 4, "\x1f\x8b\x08\x08", NULL, {"gzip", "unpack it", CONTAINER_RAW, true}},
-    {4,
-     4,
-     "ftyp",
-     NULL,
-     {"MP4", "convert it to .wav or .flac, for example with ffmpeg", CONTAINER_RAW, true}},
-    {0,
-     4,
-     "\x1a\x45\xdf\xa3",
-     NULL,
-     {"Matroska", "convert it to .wav or .flac, for example with ffmpeg", CONTAINER_RAW, true}},
+    {4, 4, "ftyp", NULL, {"MP4", CONVERT, CONTAINER_RAW, true}},
+    {0, 4, "\x1a\x45\xdf\xa3", NULL, {"Matroska", CONVERT, CONTAINER_RAW, true}},
 };
 
 static bool has_bytes(struct source *source, size_t at, const char *bytes, size_t n)
