@@ -130,16 +130,8 @@ static bool open_session(struct live *live, struct session *session, int *ret_st
 {
     struct restart *r = &live->restart;
     for (;;) {
-        *session = (struct session){.gain = r->gain,
-                                    .wet = r->wet,
-                                    .dry = r->dry,
-                                    .input_gain = r->input_gain,
-                                    .direction = {r->azimuth, r->elevation},
-                                    .fade = r->fade,
-                                    .socket = live->waiting.socket,
-                                    .osc = live->waiting.osc,
-                                    .mute = r->mute,
-                                    .bypass = r->bypass};
+        *session = (struct session){
+            .state = r->state, .socket = live->waiting.socket, .osc = live->waiting.osc};
         if (device_initialize(&live->settings, fault) &&
             session_open(session, &live->settings, r->take, fault)) {
             r->waiting = false;
@@ -226,16 +218,8 @@ static void store_restart(struct live *live, const struct session *s)
     live->restart = (struct restart){
         .take = live->restart.take + 1,
         .filter = filter_set_current(s->filters),
-        .gain = s->gain,
-        .wet = s->wet,
-        .dry = s->dry,
-        .input_gain = s->input_gain,
-        .azimuth = s->direction.azimuth,
-        .elevation = s->direction.elevation,
-        .fade = s->fade,
+        .state = s->state,
         .played = live->restart.played + (double)chain_counts(s->chain).frames / s->format.rate,
-        .mute = s->mute,
-        .bypass = s->bypass,
     };
 }
 
@@ -287,11 +271,8 @@ static bool continue_previous(struct live *live)
     struct settings *s = &live->settings;
     if (!restart_read(&live->restart)) {
         recorder_report_left(s);
-        live->restart.gain = s->gain;
-        live->restart.dry = s->dry;
-        live->restart.azimuth = options_direction(s).azimuth;
-        live->restart.elevation = options_direction(s).elevation;
-        live->restart.fade = s->fade;
+        live->restart.state = (struct live_state){
+            .gain = s->gain, .dry = s->dry, .fade = s->fade, .direction = options_direction(s)};
         warn_levels(s);
         return false;
     }

@@ -15,17 +15,19 @@ bool restart_read(struct restart *ret)
 {
     const char *text = getenv(VARIABLE), *socket = getenv(SOCKET_VARIABLE);
     struct restart r = {.take = 1};
+    struct live_state *s = &r.state;
     int mute, bypass, waiting;
     bool good = text && sscanf(text, "%d:%d:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%d:%d:%d", &r.take,
-                               &r.filter, &r.gain, &r.wet, &r.dry, &r.input_gain, &r.azimuth,
-                               &r.elevation, &r.fade, &r.played, &mute, &bypass, &waiting) == 13;
+                               &r.filter, &s->gain, &s->wet, &s->dry, &s->input_gain,
+                               &s->direction.azimuth, &s->direction.elevation, &s->fade, &r.played,
+                               &mute, &bypass, &waiting) == 13;
     unsetenv(VARIABLE);
     *ret = (struct restart){.take = 1};
     if (!good) return false;
+    s->mute = mute;
+    s->bypass = bypass;
+    r.waiting = waiting;
     *ret = r;
-    ret->mute = mute;
-    ret->bypass = bypass;
-    ret->waiting = waiting;
     snprintf(ret->socket, sizeof ret->socket, "%s", socket ? socket : "");
     unsetenv(SOCKET_VARIABLE);
     return true;
@@ -47,12 +49,13 @@ void restart_exec(const struct restart *restart, const struct control_socket *so
 {
     char kept[CONTROL_KEPT_BYTES];
     const struct restart *r = restart;
+    const struct live_state *s = &r->state;
     char text[256];
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
     if (!arguments) return;
     snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%d:%d:%d",
-             r->take, r->filter, r->gain, r->wet, r->dry, r->input_gain, r->azimuth, r->elevation,
-             r->fade, r->played, r->mute, r->bypass, r->waiting);
+             r->take, r->filter, s->gain, s->wet, s->dry, s->input_gain, s->direction.azimuth,
+             s->direction.elevation, s->fade, r->played, s->mute, s->bypass, r->waiting);
     setenv(VARIABLE, text, 1);
     arguments[0] = "partita";
     for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];

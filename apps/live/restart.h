@@ -7,15 +7,21 @@
 #include <stdbool.h>
 
 #include "control/socket.h"
+#include "io/formats/sofa.h"
+
+// What the user changes while the program plays.
+struct live_state {
+    double gain, wet, dry, input_gain; // dB; -INFINITY: off
+    double fade;                       // ms
+    struct sofa_direction direction;   // of a SOFA file
+    bool mute, bypass;
+};
 
 struct restart {
-    int take;                          // of the recording, from 1 on
-    int filter;                        // index of the current filter
-    double gain, wet, dry, input_gain; // dB
-    double azimuth, elevation;         // degrees
-    double fade;                       // ms
-    double played;                     // s
-    bool mute, bypass;
+    int take;   // of the recording, from 1 on
+    int filter; // index of the current filter
+    struct live_state state;
+    double played;                   // s
     bool waiting;                    // for a device; the user has been told
     char socket[CONTROL_KEPT_BYTES]; // of control_socket_keep
 };

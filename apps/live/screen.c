@@ -94,12 +94,13 @@ static void draw_latency(struct screen *s, const struct session *session)
 static int print_levels(const struct session *s, char *text, size_t size)
 {
     char dry[32] = "", wet[32] = "", input[32] = "";
-    if (s->dry > -INFINITY) snprintf(dry, sizeof dry, ", dry %+.1f dB", s->dry);
-    if (s->wet == -INFINITY) snprintf(wet, sizeof wet, ", wet off");
-    else if (s->wet != 0) snprintf(wet, sizeof wet, ", wet %+.1f dB", s->wet);
-    if (s->input_gain != 0) snprintf(input, sizeof input, ", input %+.1f dB", s->input_gain);
-    return snprintf(text, size, ", %+.1f dB%s%s%s%s%s", s->gain, wet, dry, input,
-                    s->mute ? ", MUTE" : "", s->bypass ? ", BYPASS" : "");
+    if (s->state.dry > -INFINITY) snprintf(dry, sizeof dry, ", dry %+.1f dB", s->state.dry);
+    if (s->state.wet == -INFINITY) snprintf(wet, sizeof wet, ", wet off");
+    else if (s->state.wet != 0) snprintf(wet, sizeof wet, ", wet %+.1f dB", s->state.wet);
+    if (s->state.input_gain != 0)
+        snprintf(input, sizeof input, ", input %+.1f dB", s->state.input_gain);
+    return snprintf(text, size, ", %+.1f dB%s%s%s%s%s", s->state.gain, wet, dry, input,
+                    s->state.mute ? ", MUTE" : "", s->state.bypass ? ", BYPASS" : "");
 }
 
 static void draw_filter(struct screen *s, const struct session *session)
@@ -155,8 +156,7 @@ static float loudest(const struct session *s, bool out)
 {
     size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
     float peak = 0;
-    for (size_t c = 0; c < n; c++)
-        peak = fmaxf(peak, levels_of(s->levels, out, c).peak);
+    for (size_t c = 0; c < n; c++) peak = fmaxf(peak, levels_of(s->levels, out, c).peak);
     return peak;
 }
 
@@ -169,9 +169,9 @@ static void draw_one_line(struct screen *s, const struct session *session, const
     if (*message) snprintf(line, sizeof line, "%s", message);
     else
         snprintf(line, sizeof line, "%sin %.1f out %.1f dB, load %.0f %%, xruns %llu, %s",
-                 session->mute     ? "MUTE "
-                 : session->bypass ? "BYPASS "
-                                   : "",
+                 session->state.mute     ? "MUTE "
+                 : session->state.bypass ? "BYPASS "
+                                         : "",
                  shown_decibels(loudest(session, false)), shown_decibels(loudest(session, true)),
                  100 * chain_load(session->chain).mean, (unsigned long long)counts.xruns, f.path);
     fprintf(stderr, "\r\033[K%.*s", fitting_start(s, line), line);

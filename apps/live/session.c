@@ -39,10 +39,10 @@ static float factor_of(double decibels)
 // With bypass the input is played without the filter and the output's gain.
 static struct chain_levels session_levels(const struct session *s)
 {
-    struct chain_levels levels = {.input = factor_of(s->input_gain)};
-    if (s->mute) return levels;
-    levels.wet = s->bypass ? 0 : factor_of(s->gain + s->wet);
-    levels.dry = s->bypass ? 1 : factor_of(s->gain + s->dry);
+    struct chain_levels levels = {.input = factor_of(s->state.input_gain)};
+    if (s->state.mute) return levels;
+    levels.wet = s->state.bypass ? 0 : factor_of(s->state.gain + s->state.wet);
+    levels.dry = s->state.bypass ? 1 : factor_of(s->state.gain + s->state.dry);
     return levels;
 }
 
@@ -120,10 +120,10 @@ bool session_open(struct session *session, struct settings *settings, int take, 
         .max_in = s->in.in_channels,
         .max_out = s->out.out_channels,
         .rate = rate,
-        .direction = s->direction,
+        .direction = s->state.direction,
     };
     if (!filter_set_open(&s->filters, settings, &request, fault)) return false;
-    filter_set_fade(s->filters, s->fade);
+    filter_set_fade(s->filters, s->state.fade);
     report_plan_detail(settings, filter_set_plan(s->filters));
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
     return name_ports(s, fault) && open_device(s, rate, fault);

@@ -14,6 +14,7 @@
 #include "live/filters/filter_set.h"
 #include "live/record/call_log.h"
 #include "live/record/recorder.h"
+#include "restart.h"
 
 struct session {
     const struct settings *settings;
@@ -30,11 +31,7 @@ struct session {
     uint64_t osc_ticket;           // request whose outcome its last sender wants to know; 0: none
     struct levels *levels;
     struct network ports; // of the first filter, for names and connections of JACK; may be empty
-    // Changed by the user.
-    double gain, wet, dry, input_gain; // dB; -INFINITY: off
-    double fade;                       // ms
-    bool mute, bypass;
-    struct sofa_direction direction; // of a SOFA file
+    struct live_state state;
     // Outcome.
     bool no_device;        // session_open failed, but the device may appear or become free
     bool lost;             // the device was lost

@@ -71,15 +71,15 @@ void status_put_settings(json_t *object, const struct session *session)
     int current = filter_set_current(s->filters);
     json_object_set_new(j, "filter", json_text(filter_set_info(s->filters, current).path));
     json_object_set_new(j, "filter_number", json_integer(current + 1));
-    json_object_set_new(j, "gain", json_real(s->gain));
-    json_object_set_new(j, "wet", json_finite(s->wet));
-    json_object_set_new(j, "dry", json_finite(s->dry));
-    json_object_set_new(j, "input_gain", json_real(s->input_gain));
-    json_object_set_new(j, "azimuth", json_real(s->direction.azimuth));
-    json_object_set_new(j, "elevation", json_real(s->direction.elevation));
-    json_object_set_new(j, "fade", json_real(s->fade));
-    json_object_set_new(j, "mute", json_boolean(s->mute));
-    json_object_set_new(j, "bypass", json_boolean(s->bypass));
+    json_object_set_new(j, "gain", json_real(s->state.gain));
+    json_object_set_new(j, "wet", json_finite(s->state.wet));
+    json_object_set_new(j, "dry", json_finite(s->state.dry));
+    json_object_set_new(j, "input_gain", json_real(s->state.input_gain));
+    json_object_set_new(j, "azimuth", json_real(s->state.direction.azimuth));
+    json_object_set_new(j, "elevation", json_real(s->state.direction.elevation));
+    json_object_set_new(j, "fade", json_real(s->state.fade));
+    json_object_set_new(j, "mute", json_boolean(s->state.mute));
+    json_object_set_new(j, "bypass", json_boolean(s->state.bypass));
 }
 
 void status_put_all(json_t *object, const struct session *session, const char *state)

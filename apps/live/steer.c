@@ -27,10 +27,10 @@ bool steer_doubt_level(const char *name, double decibels, struct fault *ret_warn
 // The level that a command changes; NULL: it changes none.
 static double *level_of(struct session *s, enum control_id id)
 {
-    return id == CONTROL_GAIN         ? &s->gain
-           : id == CONTROL_WET        ? &s->wet
-           : id == CONTROL_DRY        ? &s->dry
-           : id == CONTROL_INPUT_GAIN ? &s->input_gain
+    return id == CONTROL_GAIN         ? &s->state.gain
+           : id == CONTROL_WET        ? &s->state.wet
+           : id == CONTROL_DRY        ? &s->state.dry
+           : id == CONTROL_INPUT_GAIN ? &s->state.input_gain
                                       : NULL;
 }
 
@@ -83,10 +83,10 @@ static bool steer_execute(struct session *s, const struct control_command *c,
         change_number(level_of(s, c->id), c);
         break;
     case CONTROL_MUTE:
-        change_switch(&s->mute, c);
+        change_switch(&s->state.mute, c);
         break;
     case CONTROL_BYPASS:
-        change_switch(&s->bypass, c);
+        change_switch(&s->state.bypass, c);
         break;
     case CONTROL_FILTER:
         return select_filter(s, (int)c->number - 1, fault);
@@ -101,19 +101,19 @@ static bool steer_execute(struct session *s, const struct control_command *c,
         reply->ticket = filter_set_reload(s->filters, fault);
         return reply->ticket != 0;
     case CONTROL_FADE:
-        s->fade = c->number;
-        filter_set_fade(s->filters, s->fade);
+        s->state.fade = c->number;
+        filter_set_fade(s->filters, s->state.fade);
         return true;
     case CONTROL_AZIMUTH:
         if (!can_turn(s, c, fault)) return false;
-        change_number(&s->direction.azimuth, c);
-        s->direction.azimuth = remainder(s->direction.azimuth, 360);
-        filter_set_turn(s->filters, &s->direction);
+        change_number(&s->state.direction.azimuth, c);
+        s->state.direction.azimuth = remainder(s->state.direction.azimuth, 360);
+        filter_set_turn(s->filters, &s->state.direction);
         return true;
     case CONTROL_ELEVATION:
         if (!can_turn(s, c, fault)) return false;
-        change_number(&s->direction.elevation, c);
-        filter_set_turn(s->filters, &s->direction);
+        change_number(&s->state.direction.elevation, c);
+        filter_set_turn(s->filters, &s->state.direction);
         return true;
     case CONTROL_SUBSCRIBE:
         reply->period = c->verb == CONTROL_OFF ? 0 : c->number * 1e-3;
@@ -270,13 +270,13 @@ static void send_levels(const struct session *s, const char *name, bool out)
 
 static void send_status(const struct session *s)
 {
-    osc_send(s->osc, "/partita/gain", "f", s->gain);
-    osc_send(s->osc, "/partita/wet", "f", osc_level(s->wet));
-    osc_send(s->osc, "/partita/dry", "f", osc_level(s->dry));
-    osc_send(s->osc, "/partita/input-gain", "f", s->input_gain);
-    osc_send(s->osc, "/partita/fade", "f", s->fade);
-    osc_send(s->osc, "/partita/mute", "i", (int)s->mute);
-    osc_send(s->osc, "/partita/bypass", "i", (int)s->bypass);
+    osc_send(s->osc, "/partita/gain", "f", s->state.gain);
+    osc_send(s->osc, "/partita/wet", "f", osc_level(s->state.wet));
+    osc_send(s->osc, "/partita/dry", "f", osc_level(s->state.dry));
+    osc_send(s->osc, "/partita/input-gain", "f", s->state.input_gain);
+    osc_send(s->osc, "/partita/fade", "f", s->state.fade);
+    osc_send(s->osc, "/partita/mute", "i", (int)s->state.mute);
+    osc_send(s->osc, "/partita/bypass", "i", (int)s->state.bypass);
     send_filter(s);
     send_levels(s, "in", false);
     send_levels(s, "out", true);
