@@ -35,8 +35,8 @@ static inline bool rates_agree(double a, double b)
     return a - b <= 1e-14 * a && b - a <= 1e-14 * a;
 }
 
-// The fraction n / d that is the ratio of two numbers, or the nearest of its continued fraction with
-// terms up to max_n and max_d. Exact for ratios of whole numbers with such a fraction.
+// The fraction n / d that is the ratio of two numbers, or the nearest of its continued fraction
+// with terms up to max_n and max_d. Exact for ratios of whole numbers with such a fraction.
 struct fraction {
     long long n, d;
 };

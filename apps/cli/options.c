@@ -461,7 +461,8 @@ static bool check_templates(const struct settings *s, const bool given[MAX_OPTIO
                             struct fault *fault)
 {
     static const char fitting[] =
-        "|templates|mad|threshold|min-distance|peaks|normalised|format|iq|rate|channels|max-channels|max-memory|threads|json|quiet|help|";
+        "|templates|mad|threshold|min-distance|peaks|normalised|format|iq|rate|channels|max-"
+        "channels|max-memory|threads|json|quiet|help|";
     char word[64];
     if (!s->templates && s->mad > 0) return fault_set(fault, "--mad needs --templates");
     for (size_t i = 0; s->templates && i < n_option_rows; i++) {

@@ -99,7 +99,7 @@ struct settings {
     double mad;                  // 0: not given
     const char *annotate;
     const char *templates; // is operands[0] then, and there are no operands but IN
-    double progress; // seconds between lines; 0: not given
+    double progress;       // seconds between lines; 0: not given
     int iq;
     int stats, json, quiet, verbose, help;
 

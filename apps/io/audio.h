@@ -18,7 +18,8 @@ bool audio_open(struct audio_reader **ret_reader, const struct audio_request *re
 // keep a reader waiting for ever; true also if there is no such file, which audio_open reports.
 bool audio_check_regular(const char *path, struct fault *fault);
 
-// audio_open on bytes in memory, read as from a file or as from a pipe, under the name of the request.
+// audio_open on bytes in memory, read as from a file or as from a pipe, under the name of the
+// request.
 bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size,
                        bool as_pipe, const struct audio_request *request, struct fault *fault);
 const struct audio_info *audio_reader_info(const struct audio_reader *reader);

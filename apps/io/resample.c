@@ -23,8 +23,8 @@ static const size_t MAX_FRAMES = (size_t)1 << 28;
 // The lead grows with the ratio of the rates: at this one it has half a million frames.
 enum { MAX_RATIO = 1000 };
 
-// Terms of the fraction that is the ratio of the rates: one without such a fraction is wrong by less
-// than a frame in as many steps.
+// Terms of the fraction that is the ratio of the rates: one without such a fraction is wrong by
+// less than a frame in as many steps.
 static const double MAX_STEP = 1 << 22;
 
 struct resample_buffers {

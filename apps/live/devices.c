@@ -62,8 +62,7 @@ static int list_devices(const struct settings *s)
 {
     struct fault fault;
     bool good = true;
-    if (!device_initialize(s, &fault))
-        return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
+    if (!device_initialize(s, &fault)) return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
     if (s->json) good = print_devices_json();
     else if (device_count()) print_device_table();
     else report_warning(s, "no audio device: ALSA has none, and JACK needs a running server");

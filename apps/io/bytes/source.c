@@ -50,7 +50,8 @@ FILE *regular_open(const char *path, struct fault *fault)
     const int error = errno;
     if (file) return file;
     if (fd >= 0) close(fd);
-    fault_set(fault, "%s: cannot open: %s", path, other ? "is not a regular file" : strerror(error));
+    fault_set(fault, "%s: cannot open: %s", path,
+              other ? "is not a regular file" : strerror(error));
     errno = error;
     return NULL;
 }

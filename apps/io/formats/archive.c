@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Archives, read with libarchive. Those of SigMF are tar files that hold the metadata and the samples
-// of a recording, in any order. The samples are not extracted: tar stores a file as it is, so they
-// are read where they are, like those of any file. An .npz is a ZIP of .npy files, which may be
-// compressed.
+// Archives, read with libarchive. Those of SigMF are tar files that hold the metadata and the
+// samples of a recording, in any order. The samples are not extracted: tar stores a file as it is,
+// so they are read where they are, like those of any file. An .npz is a ZIP of .npy files, which
+// may be compressed.
 #include "npy.h"
 #include "sigmf.h"
 

@@ -41,7 +41,8 @@ struct audio_reader {
 struct writer_ops {
     bool (*write)(struct audio_writer *writer, bool as_double, const void *scalars, size_t n,
                   struct fault *fault);
-    // The others are NULL where there is nothing to do. refresh: headers tell what is written so far.
+    // The others are NULL where there is nothing to do. refresh: headers tell what is written so
+    // far.
     bool (*finish)(struct audio_writer *writer, struct fault *fault); // headers
     bool (*refresh)(struct audio_writer *writer, struct fault *fault);
     void (*close)(struct audio_writer *writer);

@@ -296,8 +296,8 @@ static bool refuse_captures(const struct sigmf *sigmf, const struct sigmf_use *u
                    end = (__int128)one->end * use->up - use->zero;
     if (begin < end && end <= INT64_MAX)
         snprintf(remedy, sizeof remedy,
-                 "convolve and correlate select capture %zu with --first %lld --last %lld",
-                 one->i, (long long)begin, (long long)end);
+                 "convolve and correlate select capture %zu with --first %lld --last %lld", one->i,
+                 (long long)begin, (long long)end);
     else snprintf(remedy, sizeof remedy, "capture %zu is shorter than the taps", one->i);
     return fault_set(
         fault, "%s: captures %zu and %zu are at different frequencies, %.12g and %.12g Hz; %s",

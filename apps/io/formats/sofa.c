@@ -23,8 +23,7 @@ static bool sofa_fault(const char *path, int error, struct fault *fault)
 {
     if (access(path, R_OK)) return fault_set(fault, "%s: %s", path, strerror(errno));
     return fault_set(
-        fault,
-        "%s: libmysofa finds no head-related impulse responses in this file (its error %d)",
+        fault, "%s: libmysofa finds no head-related impulse responses in this file (its error %d)",
         path, error);
 }
 

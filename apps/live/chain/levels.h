@@ -25,8 +25,8 @@ void levels_close(struct levels *levels);
 // Takes the levels since the last update from the chain.
 void levels_update(struct levels *levels, struct chain *chain, double now);
 
-// The level of an input or output channel at the last update. The peak is held, and at least the RMS, which decays
-// slowly.
+// The level of an input or output channel at the last update. The peak is held, and at least the
+// RMS, which decays slowly.
 struct level levels_of(const struct levels *levels, bool out, size_t channel);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See terminal.h. The handler of signals calls only write, tcgetpgrp, getpgrp, tcsetattr, signal and
-// raise, which are async-signal-safe.
+// See terminal.h. The handler of signals calls only write, tcgetpgrp, getpgrp, tcsetattr, signal
+// and raise, which are async-signal-safe.
 #include "terminal.h"
 
 #include <fcntl.h>

@@ -21,10 +21,10 @@ struct audio_device {
 
 struct settings;
 
-// Starts PortAudio as the settings of `partita live` or `partita devices` say and finds the devices;
-// device_close ends it. PortAudio's calls may never return if an audio server has died or is
-// stopped. Therefore this call, device_open and device_start have a time limit of some seconds, and
-// device_close has the given one.
+// Starts PortAudio as the settings of `partita live` or `partita devices` say and finds the
+// devices; device_close ends it. PortAudio's calls may never return if an audio server has died or
+// is stopped. Therefore this call, device_open and device_start have a time limit of some seconds,
+// and device_close has the given one.
 bool device_initialize(const struct settings *settings, struct fault *fault);
 
 // Whether one of these calls has not returned in time. Then no other may follow, its arguments must

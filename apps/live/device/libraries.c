@@ -31,8 +31,8 @@ static bool forbidden;
 static const struct network *named;
 static const char *missing;
 
-// Writes a library's own function to *ret_function, a pointer to a function. dlsym returns functions
-// as POSIX requires; ISO C has no cast for that, hence memcpy.
+// Writes a library's own function to *ret_function, a pointer to a function. dlsym returns
+// functions as POSIX requires; ISO C has no cast for that, hence memcpy.
 static bool find_function(const char *name, void *ret_function)
 {
     void *found = dlsym(RTLD_NEXT, name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The audio libraries below PortAudio. They print dozens of lines about absent devices, in which the
-// relevant one is lost. And PortAudio gives the ports of a JACK client its own names and connects
-// every stream to the ports of its device, and has no settings for either: calls of libjack that
-// this program defines take precedence over those of the library, to which they lead.
+// The audio libraries below PortAudio. They print dozens of lines about absent devices, in which
+// the relevant one is lost. And PortAudio gives the ports of a JACK client its own names and
+// connects every stream to the ports of its device, and has no settings for either: calls of
+// libjack that this program defines take precedence over those of the library, to which they lead.
 #ifndef PARTITA_APPS_LIVE_LIBRARIES_H
 #define PARTITA_APPS_LIVE_LIBRARIES_H
 
