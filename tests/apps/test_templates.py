@@ -75,9 +75,9 @@ class Templates(Case):
 class Results(Templates):
     def test_direct_sums(self):
         for options, more in (([], {}), (["--normalised=zero-mean"], {"zero_mean": True})):
-            expected = self.expected(0.35, **more)
-            self.assertGreater(len(expected), 6)
-            got = self.lines("--templates", "bank", "--threshold", 0.35, *options, "-r", RATE, "x.npy")
+            expected = self.expected(0.3, **more)
+            self.assertGreater(len(expected), 6)  # more than the events: of noise as well
+            got = self.lines("--templates", "bank", "--threshold", 0.3, *options, "-r", RATE, "x.npy")
             self.same(got, expected)
             self.assertEqual([g[1] for g in got], [e[0] / RATE for e in expected])
 
@@ -94,7 +94,8 @@ class Results(Templates):
         whole = self.run_program("correlate", "--templates", "bank", *options, "x.npy").stdout
         arrays = {name: h.astype("f4") for name, h in self.events.items()}
         np.savez("bank.npz", **arrays)
-        np.savez_compressed("packed.NPZ", **arrays)
+        with open("packed.NPZ", "wb") as file:
+            np.savez_compressed(file, **arrays)
         for name in ("bank.npz", "packed.NPZ"):
             done = self.run_program("correlate", "--templates", name, *options, "x.npy", rc=None)
             if b"built without" in done.stderr:

@@ -112,10 +112,8 @@ int signals_install(void)
     signal(SIGTTIN, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a file size limit is reported like a full disk
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction before,
-            action = {.sa_handler = handle_live_signal, .sa_flags = SA_RESTART};
-        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
-            continue; // nohup
+        struct sigaction old, action = {.sa_handler = handle_live_signal, .sa_flags = SA_RESTART};
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN) continue; // nohup
         sigaction(signals[i], &action, NULL);
     }
     return wake[0];
