@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See fault.h.
 #include "fault.h"
 
 #include <stdarg.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See interleave.h.
 #include "interleave.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See ir_name.h.
 #include "ir_name.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See json_values.h.
 #include "json_values.h"
 
 #include <math.h>

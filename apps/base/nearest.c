@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See nearest.h.
 #include "nearest.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See sha512.h.
 #include "sha512.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See channel.h.
 #include "channel.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See table.h.
 #include "table.h"
 
 #include <math.h>

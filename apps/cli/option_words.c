@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See option_words.h.
 #include "option_words.h"
 
 #include <ctype.h>

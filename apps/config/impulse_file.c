@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See impulse_file.h.
 #include "impulse_file.h"
 
 #include <string.h>

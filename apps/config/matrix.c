@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See matrix.h.
 #include "matrix.h"
 
 #include <math.h>

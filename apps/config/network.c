@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See network.h.
 #include "network.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See words.h.
 #include "words.h"
 
 #include <stddef.h>

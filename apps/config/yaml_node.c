@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See yaml_node.h.
 #include "yaml_node.h"
 
 #include <string.h>

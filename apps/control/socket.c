@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See socket.h.
 #include "socket.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See network_taps.h.
 #include "network_taps.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See pass_stats.h.
 #include "pass_stats.h"
 
 #include <math.h>

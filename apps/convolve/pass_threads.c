@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See pass_threads.h.
 #include "pass_threads.h"
 
 #include "base/memory.h"

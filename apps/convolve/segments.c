@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See segments.h.
 #include "segments.h"
 
 #include <stdlib.h>

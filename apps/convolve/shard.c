@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See shard.h.
 #include "shard.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See taps.h.
 #include "taps.h"
 
 #include <math.h>

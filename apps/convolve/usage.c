@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See usage.h.
 #include "usage.h"
 
 #include <math.h>

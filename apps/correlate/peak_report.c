@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See peak_report.h.
 #include "peak_report.h"
 
 #include <inttypes.h>

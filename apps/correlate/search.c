@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See search.h.
 #include "search.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See achieved.h.
 #include "achieved.h"
 
 #include <math.h>

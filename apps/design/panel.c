@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See panel.h.
 #include "panel.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See specification.h.
 #include "specification.h"
 
 #include <errno.h>

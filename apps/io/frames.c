@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See frames.h.
 #include "frames.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See control.h.
 #include "control.h"
 
 #include <errno.h>

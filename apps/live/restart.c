@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See restart.h.
 #include "restart.h"
 
 #include <dirent.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See session.h.
 #include "session.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See status.h.
 #include "status.h"
 
 #include <jansson.h>

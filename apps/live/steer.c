@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See steer.h.
 #include "steer.h"
 
 #include <jansson.h>

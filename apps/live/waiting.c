@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See waiting.h.
 #include "waiting.h"
 
 #include <math.h>

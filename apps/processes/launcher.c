@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See launcher.h.
 #include "launcher.h"
 
 #include <stdlib.h>

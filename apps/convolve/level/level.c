@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See level.h.
 #include "level.h"
 
 #include <math.h>

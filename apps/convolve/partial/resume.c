@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See resume.h.
 #include "resume.h"
 
 #include <errno.h>

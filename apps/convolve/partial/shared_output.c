@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See shared_output.h.
 #include "shared_output.h"
 
 #include <limits.h>

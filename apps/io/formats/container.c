@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See container.h.
 #include "container.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See sigmf.h.
 #include "sigmf_carry.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See sofa.h.
 #include "sofa.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See levels.h.
 #include "levels.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See limiter.h.
 #include "limiter.h"
 
 #include <math.h>

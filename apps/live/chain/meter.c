@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See meter.h.
 #include "meter.h"
 
 #include <float.h>

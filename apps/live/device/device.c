@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See device.h.
 #include "device.h"
 
 #include <errno.h>

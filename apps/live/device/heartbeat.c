@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See heartbeat.h.
 #include "heartbeat.h"
 
 #include <math.h>

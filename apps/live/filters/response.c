@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See response.h.
 #include "response.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See measure.h.
 #include "measure.h"
 
 #include <jansson.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See call_log.h.
 #include "call_log.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See output_names.h.
 #include "output_names.h"
 
 #include <limits.h>

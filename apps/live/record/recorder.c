@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// See recorder.h.
 #include "recorder.h"
 
 #include <math.h>
