@@ -315,19 +315,20 @@ static bool run_pass(struct convolve_job *job, struct fault *fault)
 {
     struct pass_stats *stats = &job->stats;
     if (job->shard.complete) return true;
-    struct level_copy copy = {job->spool, job->out, job->pass.type, 1};
+    struct audio_writer *spool = job->spool;
+    double factor;
     job->pass.runner = job->runner;
-    job->pass.writer = job->spool ? job->spool : job->out;
+    job->pass.writer = spool ? spool : job->out;
     if (!pass_and_search(job, fault) || !shard_check_input(&job->shard, job->in, fault))
         return false;
-    if (!job->spool) return true;
-    if (!level_factor(&job->settings, job->output.encoding, stats->peak, &copy.factor, fault))
+    if (!spool) return true;
+    if (!level_factor(&job->settings, job->output.encoding, stats->peak, &factor, fault))
         return false;
-    report_detail(&job->settings, "the result is amplified by %.2f dB", 20 * log10(copy.factor));
-    stats->peak *= copy.factor;
-    stats->energy *= copy.factor * copy.factor;
+    report_detail(&job->settings, "the result is amplified by %.2f dB", 20 * log10(factor));
+    stats->peak *= factor;
+    stats->energy *= factor * factor;
     job->spool = NULL;
-    return level_copy(&copy, fault);
+    return audio_spool_copy(job->out, spool, job->pass.type, factor, fault);
 }
 
 static void fill_stats(struct convolve_job *job)

@@ -138,6 +138,10 @@ bool audio_copy(struct audio_writer *writer, struct audio_reader *reader, enum p
 bool audio_spool_create(struct audio_writer **ret_writer, const char *path, enum partita_type type,
                         size_t channels, struct fault *fault);
 
+// audio_copy of what was written to such a file. Frees the spool, also on failure.
+bool audio_spool_copy(struct audio_writer *writer, struct audio_writer *spool,
+                      enum partita_type type, double factor, struct fault *fault);
+
 // For an output, WAV, .npy or raw, whose samples several processes write: one creates it as usual,
 // the others write them after its first byte of samples.
 //
@@ -157,10 +161,6 @@ const char *audio_unfinished(const struct audio_writer *writer, uint64_t *ret_fi
 // Before the output is finished: `frames` frames with these counts have been written to it.
 bool audio_complete(struct audio_writer *writer, uint64_t frames,
                     const struct sample_counts *counts, struct fault *fault);
-
-// Reads what was written to such a file from its start. Frees the writer, also on failure.
-bool audio_spool_read(struct audio_reader **ret_reader, struct audio_writer *spool,
-                      struct fault *fault);
 
 // Removes the unfinished file and frees the writer. NULL is allowed.
 void audio_discard(struct audio_writer *writer);

@@ -323,27 +323,21 @@ bool audio_spool_create(struct audio_writer **ret_writer, const char *path, enum
     return true;
 }
 
-bool audio_spool_read(struct audio_reader **ret_reader, struct audio_writer *spool,
-                      struct fault *fault)
+bool audio_spool_copy(struct audio_writer *writer, struct audio_writer *spool,
+                      enum partita_type type, double factor, struct fault *fault)
 {
-    struct audio_reader *r = calloc(1, sizeof *r);
-    const int fd = r ? fcntl(spool->sink.fd, F_DUPFD_CLOEXEC, 3) : -1;
-    const bool good = fd >= 0 && lseek(fd, 0, SEEK_SET) == 0;
-    if (good) {
-        r->ops = &flat_reader;
-        r->info = spool->info;
-        r->info.frames = spool->frames;
-        r->source = (struct source){.name = spool->sink.name,
-                                    .fd = fd,
+    struct audio_reader reader = {.ops = &flat_reader, .info = spool->info};
+    reader.info.frames = spool->frames;
+    reader.source = (struct source){.name = spool->sink.name,
+                                    .fd = spool->sink.fd,
                                     .wake_fd = -1,
                                     .size = spool->sink.end,
                                     .seekable = true};
-        *ret_reader = r;
-    } else {
-        fault_set(fault, "%s: cannot read: %s", spool->sink.name, strerror(errno));
-        if (fd >= 0) close(fd);
-        free(r);
-    }
+    const bool good =
+        lseek(spool->sink.fd, 0, SEEK_SET) == 0
+            ? audio_copy(writer, &reader, type, factor, fault)
+            : fault_set(fault, "%s: cannot read: %s", spool->sink.name, strerror(errno));
+    free(reader.raw);
     audio_discard(spool);
     return good;
 }

@@ -72,12 +72,3 @@ bool level_factor(const struct settings *settings, struct encoding encoding, dou
         *ret_factor = wanted * full / peak;
     return true;
 }
-
-bool level_copy(const struct level_copy *copy, struct fault *fault)
-{
-    struct audio_reader *reader;
-    if (!audio_spool_read(&reader, copy->spool, fault)) return false;
-    const bool good = audio_copy(copy->out, reader, copy->type, copy->factor, fault);
-    audio_reader_close(reader);
-    return good;
-}

@@ -21,14 +21,4 @@ void level_warn_clipped(const struct settings *settings, const struct audio_info
 bool level_factor(const struct settings *settings, struct encoding encoding, double peak,
                   double *ret_factor, struct fault *fault);
 
-struct level_copy {
-    struct audio_writer *spool, *out;
-    enum partita_type type;
-    double factor;
-};
-
-// Multiplies what was written to the spool by the factor and writes it to `out`. Frees the spool,
-// also on failure.
-bool level_copy(const struct level_copy *copy, struct fault *fault);
-
 #endif
