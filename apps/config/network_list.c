@@ -11,33 +11,17 @@
 
 enum { MAX_LISTED = 64 };
 
-static bool is_configuration(const char *name)
+static bool is_configuration(const char *name, size_t n)
 {
-    const size_t n = strlen(name);
-    return n > 4 && strcasecmp(name + n - 4, ".cfg") == 0;
-}
-
-// Copies a line to `name`, without white space at both ends. False if it does not fit.
-static bool copy_line(const char *line, size_t n, char *name, size_t size)
-{
-    if (n >= size) return false;
-    memcpy(name, line, n);
-    name[n] = 0;
-    const char *trimmed = words_trim(name);
-    memmove(name, trimmed, strlen(trimmed) + 1);
-    return true;
+    return n > 4 && strncasecmp(name + n - 4, ".cfg", 4) == 0;
 }
 
 bool network_is_list(const char *text)
 {
-    char name[4096];
-    for (const char *line = text; *line; line += line[0] == '\n') {
-        const size_t n = strcspn(line, "\n");
-        if (!copy_line(line, n, name, sizeof name)) return false;
-        if (*name) return is_configuration(name);
-        line += n;
-    }
-    return false;
+    text += strspn(text, WORD_SPACES "\n");
+    size_t n = strcspn(text, "\n");
+    while (n && strchr(WORD_SPACES, text[n - 1])) n--;
+    return is_configuration(text, n);
 }
 
 // Reads the configuration that a line names. The network is the first of the list so far.
@@ -53,7 +37,7 @@ static bool add_listed(struct network *network, struct network **ret, char *name
     free(folder);
     bool good = (added && path) || fault_set(&said, "out of memory");
     good = good &&
-           (is_configuration(name) ||
+           (is_configuration(name, strlen(name)) ||
             fault_set(&said, "'%.200s': a list has a configuration (.cfg) in each line", name));
     good = good && audio_check_regular(path, &said) && network_read(added, path, false, &said);
     if (good) {

@@ -4,8 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static const char SPACES[] = " \t\r\v\f";
-
 char *lines_next(struct lines *lines)
 {
     if (!lines->rest || !*lines->rest) return NULL;
@@ -15,13 +13,13 @@ char *lines_next(struct lines *lines)
 
 char *words_next(char **rest, bool *ret_good)
 {
-    char *from = *rest + strspn(*rest, SPACES), *word = from, *to = from;
+    char *from = *rest + strspn(*rest, WORD_SPACES), *word = from, *to = from;
     const char quote = *from == '"' ? '"' : 0;
     *ret_good = true;
     *rest = from;
     if (!*from || *from == '#') return NULL;
     if (quote) from++;
-    while (*from && (quote ? *from != quote : !strchr(SPACES, *from))) {
+    while (*from && (quote ? *from != quote : !strchr(WORD_SPACES, *from))) {
         if (*from == '\\' && from[1]) from++;
         *to++ = *from++;
     }
@@ -33,7 +31,7 @@ char *words_next(char **rest, bool *ret_good)
 
 char *words_trim(char *line)
 {
-    line += strspn(line, SPACES);
-    for (size_t n = strlen(line); n && strchr(SPACES, line[n - 1]); n--) line[n - 1] = 0;
+    line += strspn(line, WORD_SPACES);
+    for (size_t n = strlen(line); n && strchr(WORD_SPACES, line[n - 1]); n--) line[n - 1] = 0;
     return line;
 }

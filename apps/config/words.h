@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#define WORD_SPACES " \t\r\v\f"
+
 struct lines {
     char *rest;
     int number; // of the last line
