@@ -159,14 +159,6 @@ static bool add_terms(struct convolver *c, size_t impulse, int line)
     return true;
 }
 
-// The path of a file as Windows writes it.
-static char *file_of_windows(const char *folder, char *name)
-{
-    for (char *c = name; *c; c++)
-        if (*c == '\\') *c = '/';
-    return network_file(folder, name);
-}
-
 static bool parse_path(struct convolver *c, const char *folder, char *name)
 {
     struct network *n = c->network;
@@ -174,7 +166,7 @@ static bool parse_path(struct convolver *c, const char *folder, char *name)
     uint64_t channel = 0;
     size_t index = 0;
     char *line;
-    impulse.path = file_of_windows(folder, name);
+    impulse.path = network_file_of_windows(folder, name);
     bool good = required_line(c, "the channel of the file", &line);
     const struct network_number number = {"channel of the file", c->lines.number, 0,
                                           NETWORK_MAX_TERMS};

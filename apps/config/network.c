@@ -229,6 +229,13 @@ char *network_file(const char *folder, const char *name)
     return path;
 }
 
+char *network_file_of_windows(const char *folder, char *name)
+{
+    for (char *c = name; *c; c++)
+        if (*c == '\\') *c = '/';
+    return network_file(folder, name);
+}
+
 char *network_folder(const struct network *network)
 {
     const char *slash = strrchr(network->path, '/');

@@ -143,6 +143,7 @@ bool network_parse_number(const struct network *network, const struct network_nu
 
 // The path of a file that a configuration names: relative ones begin at `folder`. NULL: no memory.
 char *network_file(const char *folder, const char *name);
+char *network_file_of_windows(const char *folder, char *name); // which may have backslashes
 
 // The folder of the configuration, allocated. NULL: no memory.
 char *network_folder(const struct network *network);

@@ -31,9 +31,7 @@ static bool add_listed(struct network *network, struct network **ret, char *name
     struct fault said;
     struct network *added = calloc(1, sizeof *added);
     char *folder = network_folder(network);
-    for (char *c = name; *c; c++)
-        if (*c == '\\') *c = '/';
-    char *path = folder ? network_file(folder, name) : NULL;
+    char *path = folder ? network_file_of_windows(folder, name) : NULL;
     free(folder);
     bool good = (added && path) || fault_set(&said, "out of memory");
     good = good &&
