@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "shard.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +15,10 @@
 // two rounds no progress is recorded, and a segment of a long filter takes seconds.
 enum { SEGMENTS_PER_ROUND = 4, SEGMENTS_PER_ROUND_RESUMED = 1 };
 
-// Parses digits, without sign or spaces. Returns what follows them, or NULL.
-static const char *parse_digits(const char *text, uint64_t *ret)
-{
-    char *end;
-    if (*text < '0' || *text > '9') return NULL;
-    errno = 0;
-    *ret = strtoull(text, &end, 10);
-    return errno ? NULL : end;
-}
-
 bool shard_parse(const char *text, uint64_t *ret_k, uint64_t *ret_n, struct fault *fault)
 {
-    const char *at = parse_digits(text, ret_k);
-    at = at && *at == '/' ? parse_digits(at + 1, ret_n) : NULL;
+    const char *at = shard_record_digits(text, ret_k);
+    at = at && *at == '/' ? shard_record_digits(at + 1, ret_n) : NULL;
     if (at && !*at && *ret_k >= 1 && *ret_k <= *ret_n) return true;
     return fault_set(fault, "--range %s: is not K/N with 1 <= K <= N, for example 2/8", text);
 }

@@ -43,14 +43,20 @@ bool shard_record_write(const char *path, const struct shard_record *record, str
     return good;
 }
 
+const char *shard_record_digits(const char *text, uint64_t *ret)
+{
+    char *end;
+    if (*text < '0' || *text > '9') return NULL;
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    return errno ? NULL : end;
+}
+
 static bool get_number(const json_t *object, const char *name, uint64_t *ret)
 {
     const char *text = json_string_value(json_object_get(object, name));
-    char *end;
-    if (!text || !*text) return false;
-    errno = 0;
-    *ret = strtoull(text, &end, 10);
-    return !*end && !errno;
+    const char *end = text ? shard_record_digits(text, ret) : NULL;
+    return end && !*end;
 }
 
 static bool shard_record_parse(const json_t *object, struct shard_record *r)

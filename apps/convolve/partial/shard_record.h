@@ -24,6 +24,9 @@ struct shard_record {
 // Writes a temporary file, syncs and renames it.
 bool shard_record_write(const char *path, const struct shard_record *record, struct fault *fault);
 
+// Parses digits, without sign or spaces. Returns what follows them, or NULL.
+const char *shard_record_digits(const char *text, uint64_t *ret);
+
 // Without the file it succeeds, with *ret_exists false.
 bool shard_record_read(const char *path, struct shard_record *ret_record, bool *ret_exists,
                        struct fault *fault);
