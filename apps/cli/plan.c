@@ -17,19 +17,14 @@
 #include "report.h"
 #include "wisdom_file.h"
 
-// In the order of the words of --type.
-static enum partita_type plan_signal_type(const struct settings *s)
-{
-    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_CF32, PARTITA_CF64};
-    return types[s->type];
-}
-
 static struct partita_problem plan_problem(const struct settings *s)
 {
+    // In the order of the words of --type.
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_CF32, PARTITA_CF64};
     size_t in = s->channels ? (size_t)s->channels : 1,
            out = s->out_channels ? (size_t)s->out_channels : in;
     const size_t default_groups = in == out ? in : 1;
-    const enum partita_type signal = plan_signal_type(s),
+    const enum partita_type signal = types[s->type],
                             real = type_is_double(signal) ? PARTITA_F64 : PARTITA_F32;
     struct partita_problem problem = {
         .signal = signal,

@@ -10,11 +10,9 @@ bool ring_open(struct ring *ring, size_t n, size_t item_bytes)
 {
     size_t capacity = 1;
     while (capacity < n) capacity *= 2;
-    ring->bytes =
-        calloc(capacity,
-               item_bytes); // memset below, so that the audio thread causes no page faults
+    ring->bytes = calloc(capacity, item_bytes);
     if (!ring->bytes) return false;
-    memset(ring->bytes, 1, capacity * item_bytes);
+    memset(ring->bytes, 1, capacity * item_bytes); // the audio thread causes no page faults
     ring->item_bytes = item_bytes;
     ring->capacity = capacity;
     atomic_init(&ring->put, 0);
