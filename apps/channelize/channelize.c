@@ -391,7 +391,8 @@ static int conclude(struct job *job)
     struct pass_stats *stats = &job->stats;
     struct fault fault;
     if (audio_shortfall(job->in)) report_warning(s, "%s", audio_shortfall(job->in));
-    if (audio_note(job->in)) report_warning(s, "%s", audio_note(job->in));
+    if (*audio_reader_info(job->in)->note)
+        report_warning(s, "%s", audio_reader_info(job->in)->note);
     stats->interrupted = audio_interrupted(job->in);
     pass_stats_warn(stats, s, job->source.in->frames);
     if (stats->written.clipped)

@@ -50,8 +50,8 @@ static bool read_whole(struct impulse_file *file, const struct impulse *impulse,
         good = fault_set(fault, "%s", audio_shortfall(reader));
     }
     file->rate = audio_reader_info(reader)->rate;
-    if (good && audio_note(reader))
-        snprintf(file->note, sizeof file->note, "%s", audio_note(reader));
+    if (good && *audio_reader_info(reader)->note)
+        snprintf(file->note, sizeof file->note, "%s", audio_reader_info(reader)->note);
     audio_reader_close(reader);
     if (good) file->kept = impulse;
     return good;

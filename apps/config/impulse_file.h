@@ -12,7 +12,7 @@ struct impulse_file {
     const struct impulse *kept; // whose file `frames` is; NULL: none
     struct frames frames;
     double rate;
-    char note[NOTE_SIZE]; // audio_note of the file; the caller prints and empties it
+    char note[NOTE_SIZE]; // audio_info.note of the file; the caller prints and empties it
 };
 
 // The frames of an impulse, of one channel in double, which the caller releases, and the rate of

@@ -356,7 +356,8 @@ static void print_warnings(const struct convolve_job *job)
     for (int i = 0; i <= s->n_irs; i++) {
         const struct audio_reader *reader = i < s->n_irs ? job->irs[i] : job->in;
         if (audio_shortfall(reader)) report_warning(s, "%s", audio_shortfall(reader));
-        if (audio_note(reader)) report_warning(s, "%s", audio_note(reader));
+        if (*audio_reader_info(reader)->note)
+            report_warning(s, "%s", audio_reader_info(reader)->note);
     }
     pass_stats_warn(stats, s, audio_reader_info(job->in)->frames);
     if (job->search.peaks && !job->search.report.n && !isnan(s->threshold))

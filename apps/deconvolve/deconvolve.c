@@ -63,7 +63,8 @@ static bool load(struct deconvolve *d, struct frames *ret, double *ret_rate, int
     good = good && frames_read(ret, reader, PARTITA_F64, name, fault);
     if (good && audio_shortfall(reader))
         fault_set(&d->shortfall[operand], "%s", audio_shortfall(reader));
-    if (good && audio_note(reader)) fault_set(&d->note[operand], "%s", audio_note(reader));
+    if (good && *audio_reader_info(reader)->note)
+        fault_set(&d->note[operand], "%s", audio_reader_info(reader)->note);
     audio_reader_close(reader);
     return good;
 }

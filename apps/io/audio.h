@@ -67,10 +67,6 @@ uint64_t audio_position(const struct audio_reader *reader);
 // After the end: a sentence on what the file lacks; NULL if it was complete.
 const char *audio_shortfall(const struct audio_reader *reader);
 
-// After the end: a sentence on how the header was understood where it contradicts the file, whose
-// samples were read nevertheless; NULL if it does not.
-const char *audio_note(const struct audio_reader *reader);
-
 // Whether reading ended because the wake descriptor became readable.
 bool audio_interrupted(const struct audio_reader *reader);
 void audio_reader_close(struct audio_reader *reader);

@@ -340,11 +340,6 @@ const char *audio_shortfall(const struct audio_reader *reader)
     return reader->shortfall[0] ? reader->shortfall : NULL;
 }
 
-const char *audio_note(const struct audio_reader *reader)
-{
-    return reader->info.note[0] ? reader->info.note : NULL;
-}
-
 bool audio_interrupted(const struct audio_reader *reader)
 {
     return reader->source.interrupted;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
@@ -131,12 +130,12 @@ static bool add_folder(struct job *job, const char *folder, struct fault *fault)
 
 static bool load_templates(struct job *job, struct fault *fault)
 {
-    const char *path = job->settings.operands[0], *suffix = strrchr(path, '.');
+    const char *path = job->settings.operands[0];
     struct stat st;
     if (stat(path, &st)) return fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
-    if (!(S_ISDIR(st.st_mode)                         ? add_folder(job, path, fault)
-          : suffix && strcasecmp(suffix, ".npz") == 0 ? npz_visit(path, add_file, job, fault)
-                                                      : add_file(job, path, NULL, 0, fault)))
+    if (!(S_ISDIR(st.st_mode)            ? add_folder(job, path, fault)
+          : path_ends_with(path, ".npz") ? npz_visit(path, add_file, job, fault)
+                                         : add_file(job, path, NULL, 0, fault)))
         return false;
     if (!job->n_templates)
         return fault_set(fault, "%s: holds no templates; they are files such as .npy and .wav",
@@ -267,7 +266,8 @@ static int conclude(const struct job *job)
 {
     const struct settings *s = &job->settings;
     if (audio_shortfall(job->in)) report_warning(s, "%s", audio_shortfall(job->in));
-    if (audio_note(job->in)) report_warning(s, "%s", audio_note(job->in));
+    if (*audio_reader_info(job->in)->note)
+        report_warning(s, "%s", audio_reader_info(job->in)->note);
     if (audio_interrupted(job->in)) report_warning(s, "interrupted after %zu frames", job->n);
     const bool degraded = audio_shortfall(job->in) || audio_interrupted(job->in);
     return report_close(COMMAND_CORRELATE, degraded ? EXIT_DEGRADED : EXIT_DONE);

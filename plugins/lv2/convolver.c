@@ -92,7 +92,7 @@ static bool responses_read(struct responses *ret, const struct convolver_request
     if (!audio_check_regular(r->path, fault) || !audio_open(&reader, &request, fault)) return false;
     const bool good = responses_read_from(ret, reader, r, fault);
     const char *shortfall = audio_shortfall(reader);
-    if (!shortfall) shortfall = audio_note(reader);
+    if (!shortfall && *audio_reader_info(reader)->note) shortfall = audio_reader_info(reader)->note;
     fault_set(note, "%s", good && shortfall ? shortfall : "");
     audio_reader_close(reader);
     return good;

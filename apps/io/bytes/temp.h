@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/types.h>
 
 #include "base/fault.h"
@@ -25,6 +26,13 @@ static inline const char *path_base(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+// Whether a file's name has more than this suffix, whose case does not count, at its end.
+static inline bool path_ends_with(const char *path, const char *suffix)
+{
+    const size_t n = strlen(path), m = strlen(suffix);
+    return n > m && strcasecmp(path + n - m, suffix) == 0;
 }
 
 // Whether `path` is written directly: standard output ("-"), a pipe, a device.

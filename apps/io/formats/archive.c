@@ -62,12 +62,6 @@ static bool reader_next(struct archive_reader *w, bool *ret_end, struct fault *f
     return true;
 }
 
-static bool name_ends_with(const char *name, const char *suffix)
-{
-    const size_t n = strlen(name), m = strlen(suffix);
-    return n > m && strcmp(name + n - m, suffix) == 0;
-}
-
 // Files with holes and links have fewer bytes in the archive than their size.
 static bool check_stored(const struct archive_reader *w, struct fault *fault)
 {
@@ -104,7 +98,7 @@ bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_lengt
     *ret_text = NULL;
     if (!reader_begin(&w, path, false, fault)) return false;
     while ((good = good && reader_next(&w, &end, fault)) && !end) {
-        if (!name_ends_with(w.name, META) || archive_entry_filetype(w.entry) != AE_IFREG) continue;
+        if (!path_ends_with(w.name, META) || archive_entry_filetype(w.entry) != AE_IFREG) continue;
         if (*ret_text) {
             good =
                 fault_set(fault, "%s: holds several recordings, %s and %s; extract one (tar -xf)",

@@ -31,7 +31,7 @@ struct audio_info {
     uint64_t frames;       // or SIZE_UNKNOWN; of a regular file never more than it holds
     int rank;              // of an .npy array: 1, 2 for [channels, frames], 3 for [out, in, frames]
     size_t outputs;        // of an .npy array of rank 3, whose channels are [out][in]; else 0
-    char note[NOTE_SIZE];  // how a header was understood that contradicts its file; empty: as it is
+    char note[NOTE_SIZE];  // after the end: how a header was understood that contradicts its file
     bool iq;               // of a WAV: its two channels are I and Q of a complex signal
     uint32_t channel_mask; // of WAVEFORMATEXTENSIBLE: loudspeakers of the channels; 0: not stated
     const struct tags *tags; // NULL: none; audio_create copies them

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,18 +14,12 @@
 
 static const char DATA[] = ".sigmf-data", META[] = ".sigmf-meta", ARCHIVE[] = ".sigmf";
 
-static bool ends_with(const char *path, const char *suffix)
-{
-    size_t n = strlen(path), m = strlen(suffix);
-    return n > m && strcasecmp(path + n - m, suffix) == 0;
-}
-
 // Replaces the suffix of SigMF that `path` has, if any: one in capitals by another in capitals.
 static bool with_suffix(char ret[PATH_MAX], const char *path, const char *suffix)
 {
     size_t n = strlen(path);
-    if (ends_with(path, DATA) || ends_with(path, META)) n -= strlen(DATA);
-    else if (ends_with(path, ARCHIVE)) n -= strlen(ARCHIVE);
+    if (path_ends_with(path, DATA) || path_ends_with(path, META)) n -= strlen(DATA);
+    else if (path_ends_with(path, ARCHIVE)) n -= strlen(ARCHIVE);
     if (snprintf(ret, PATH_MAX, "%.*s%s", (int)n, path, suffix) >= PATH_MAX) return false;
     for (char *c = ret + n; path[n] && path[n + 1] == 'S' && *c; c++)
         *c = (char)toupper((unsigned char)*c);
@@ -36,14 +29,15 @@ static bool with_suffix(char ret[PATH_MAX], const char *path, const char *suffix
 static bool is_archive(const char *path)
 {
     struct stat st;
-    return ends_with(path, ARCHIVE) && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return path_ends_with(path, ARCHIVE) && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 bool sigmf_is_recording(const char *path)
 {
     char meta[PATH_MAX];
-    if (ends_with(path, META) || is_archive(path)) return true;
-    if (strcmp(path, "-") == 0 || (!ends_with(path, DATA) && access(path, F_OK) == 0)) return false;
+    if (path_ends_with(path, META) || is_archive(path)) return true;
+    if (strcmp(path, "-") == 0 || (!path_ends_with(path, DATA) && access(path, F_OK) == 0))
+        return false;
     return with_suffix(meta, path, META) && access(meta, F_OK) == 0;
 }
 
@@ -85,20 +79,20 @@ bool sigmf_may_replace(const char *meta, const char *data)
 
 bool sigmf_describes(const char *path)
 {
-    return ends_with(path, DATA);
+    return path_ends_with(path, DATA);
 }
 
 bool sigmf_check_output(const char *path, struct fault *fault)
 {
     char name[PATH_MAX];
-    if (ends_with(path, META) || ends_with(path, ARCHIVE)) {
+    if (path_ends_with(path, META) || path_ends_with(path, ARCHIVE)) {
         const bool fits = with_suffix(name, path, DATA);
         return fault_set(fault, "%s: %s; name %s", path,
-                         ends_with(path, META) ? "is written beside the samples"
-                                               : "archives are only read",
+                         path_ends_with(path, META) ? "is written beside the samples"
+                                                    : "archives are only read",
                          fits ? name : DATA);
     }
-    if (!ends_with(path, DATA) || !with_suffix(name, path, META)) return true;
+    if (!path_ends_with(path, DATA) || !with_suffix(name, path, META)) return true;
     return sigmf_may_replace(name, path) ||
            fault_set(fault,
                      "%s: is no description of %s, which would replace it; name another output",
@@ -363,7 +357,7 @@ bool sigmf_write(struct temp *meta, const char *path, const struct audio_info *i
 {
     char name[PATH_MAX];
     *meta = (struct temp){0};
-    if (!ends_with(path, DATA)) return true;
+    if (!path_ends_with(path, DATA)) return true;
     if (!with_suffix(name, path, META)) return fault_set(fault, "%s: name too long", path);
     json_t *carried = info->origin ? sigmf_carry(info->origin, info, frames) : NULL;
     char *text = info->origin ? sigmf_text(carried) : sigmf_compose(info);

@@ -261,7 +261,7 @@ static bool load_file(struct response *r, enum ir_layout layout, const struct re
            taps_load(&r->taps, &reader, PARTITA_F32, &device, &s, fault);
     if (good && audio_shortfall(reader))
         snprintf(r->shortfall, sizeof r->shortfall, "%s", audio_shortfall(reader));
-    if (good && audio_note(reader)) snprintf(r->note, sizeof r->note, "%s", audio_note(reader));
+    if (good) snprintf(r->note, sizeof r->note, "%s", info->note);
     audio_reader_close(reader);
     return good;
 }

@@ -25,7 +25,7 @@ struct response {
     bool diagonal;        // from each input only to the output of the same number
     bool spread;          // one response from one input to all outputs
     char shortfall[160];  // what the file lacks; empty: nothing
-    char note[NOTE_SIZE]; // audio_note of the file; empty: none
+    char note[NOTE_SIZE]; // audio_info.note of the file; empty: none
     struct sofa *sofa;    // of a SOFA file; whoever takes it sets this to NULL
     int pair;             // of the SOFA file
 };
