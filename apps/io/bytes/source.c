@@ -47,7 +47,7 @@ FILE *regular_open(const char *path, struct fault *fault)
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     const bool other = fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
     FILE *file = fd >= 0 && !other ? fdopen(fd, "r") : NULL;
-    const int error = errno;
+    const int error = other ? EINVAL : errno;
     if (file) return file;
     if (fd >= 0) close(fd);
     fault_set(fault, "%s: cannot open: %s", path,
