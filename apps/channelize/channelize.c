@@ -390,9 +390,7 @@ static int conclude(struct job *job)
     const struct settings *s = &job->settings;
     struct pass_stats *stats = &job->stats;
     struct fault fault;
-    if (audio_shortfall(job->in)) report_warning(s, "%s", audio_shortfall(job->in));
-    if (*audio_reader_info(job->in)->note)
-        report_warning(s, "%s", audio_reader_info(job->in)->note);
+    const bool truncated = report_input(s, job->in);
     stats->interrupted = audio_interrupted(job->in);
     pass_stats_warn(stats, s, job->source.in->frames);
     if (stats->written.clipped)
@@ -408,9 +406,8 @@ static int conclude(struct job *job)
         report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
     }
     if (job->n_failed) return EXIT_FAILED;
-    return audio_shortfall(job->in) || stats->interrupted || (s->strict && stats->written.clipped)
-               ? EXIT_DEGRADED
-               : EXIT_DONE;
+    return truncated || stats->interrupted || (s->strict && stats->written.clipped) ? EXIT_DEGRADED
+                                                                                    : EXIT_DONE;
 }
 
 static void release(struct job *job)

@@ -39,6 +39,14 @@ void report_warning(const struct settings *settings, const char *format, ...)
     va_end(arguments);
 }
 
+bool report_input(const struct settings *settings, const struct audio_reader *reader)
+{
+    const char *note = audio_reader_info(reader)->note, *shortfall = audio_shortfall(reader);
+    if (shortfall) report_warning(settings, "%s", shortfall);
+    if (*note) report_warning(settings, "%s", note);
+    return shortfall;
+}
+
 void report_stored_rate(const struct settings *settings, const char *path,
                         const struct audio_info *info)
 {

@@ -3,7 +3,7 @@
 #ifndef PARTITA_APPS_REPORT_H
 #define PARTITA_APPS_REPORT_H
 
-#include "io/formats/container.h"
+#include "io/audio.h"
 #include "options.h"
 
 enum exit_status {
@@ -23,6 +23,9 @@ int report_usage(enum command command, const struct fault *fault);
 // A warning, unless --quiet.
 __attribute__((format(printf, 2, 3))) void report_warning(const struct settings *settings,
                                                           const char *format, ...);
+
+// Warnings of how an input contradicts its header. Returns whether samples are missing.
+bool report_input(const struct settings *settings, const struct audio_reader *reader);
 
 // A warning if the output `path` cannot store the sample rate of `info`.
 void report_stored_rate(const struct settings *settings, const char *path,

@@ -221,13 +221,6 @@ static double taps_rate(const struct convolve_job *job)
     return job->settings.config ? job->network.rate : audio_reader_info(job->irs[0])->rate;
 }
 
-static bool resolve_times(struct convolve_job *job, struct fault *fault)
-{
-    const double rate = audio_reader_info(job->in)->rate;
-    return options_resolve_times(&job->settings, rate > 0 ? rate : taps_rate(job), fault) &&
-           range_check(&job->settings, fault);
-}
-
 static bool tune(struct convolve_job *job, struct fault *fault)
 {
     const double rate = audio_reader_info(job->in)->rate;
@@ -242,7 +235,9 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
 {
     enum partita_type type, taps_type;
     const struct audio_info *in = audio_reader_info(job->in);
-    if (!resolve_times(job, fault)) return false;
+    const double rate = in->rate > 0 ? in->rate : taps_rate(job);
+    if (!options_resolve_times(&job->settings, rate, fault) || !range_check(&job->settings, fault))
+        return false;
     choose_types(job, &type, &taps_type);
     if (job->settings.config
             ? !network_taps_load(&job->taps, &job->network, taps_type, in, &job->settings, fault)
@@ -352,18 +347,12 @@ static void fill_stats(struct convolve_job *job)
 static void print_warnings(const struct convolve_job *job)
 {
     const struct settings *s = &job->settings;
-    const struct pass_stats *stats = &job->stats;
-    for (int i = 0; i <= s->n_irs; i++) {
-        const struct audio_reader *reader = i < s->n_irs ? job->irs[i] : job->in;
-        if (audio_shortfall(reader)) report_warning(s, "%s", audio_shortfall(reader));
-        if (*audio_reader_info(reader)->note)
-            report_warning(s, "%s", audio_reader_info(reader)->note);
-    }
-    pass_stats_warn(stats, s, audio_reader_info(job->in)->frames);
+    for (int i = 0; i <= s->n_irs; i++) report_input(s, i < s->n_irs ? job->irs[i] : job->in);
+    pass_stats_warn(&job->stats, s, audio_reader_info(job->in)->frames);
     if (job->search.peaks && !job->search.report.n && !isnan(s->threshold))
         report_warning(s, "no peak reaches --threshold %g; the largest magnitude is %g",
                        s->threshold, job->search.largest);
-    level_warn_clipped(s, &job->output, &stats->written);
+    level_warn_clipped(s, &job->output, &job->stats.written);
 }
 
 static int convolve_conclude(struct convolve_job *job)

@@ -265,12 +265,9 @@ static bool print_matches(const struct job *job, struct fault *fault)
 static int conclude(const struct job *job)
 {
     const struct settings *s = &job->settings;
-    if (audio_shortfall(job->in)) report_warning(s, "%s", audio_shortfall(job->in));
-    if (*audio_reader_info(job->in)->note)
-        report_warning(s, "%s", audio_reader_info(job->in)->note);
-    if (audio_interrupted(job->in)) report_warning(s, "interrupted after %zu frames", job->n);
-    const bool degraded = audio_shortfall(job->in) || audio_interrupted(job->in);
-    return report_close(COMMAND_CORRELATE, degraded ? EXIT_DEGRADED : EXIT_DONE);
+    const bool truncated = report_input(s, job->in), interrupted = audio_interrupted(job->in);
+    if (interrupted) report_warning(s, "interrupted after %zu frames", job->n);
+    return report_close(COMMAND_CORRELATE, truncated || interrupted ? EXIT_DEGRADED : EXIT_DONE);
 }
 
 static void release(struct job *job)
