@@ -9,6 +9,7 @@
 int convolve_main(const struct settings *settings);
 int correlate_main(const struct settings *settings);
 int channelize_main(const struct settings *settings);
+int pairs_main(const struct settings *settings);
 int live_main(const struct settings *settings);
 int control_main(const struct settings *settings);
 int devices_main(const struct settings *settings);

@@ -17,6 +17,7 @@ static main_fn *const mains[N_COMMANDS] = {
     [COMMAND_CONVOLVE] = convolve_main,
     [COMMAND_CORRELATE] = correlate_main,
     [COMMAND_CHANNELIZE] = channelize_main,
+    [COMMAND_PAIRS] = pairs_main,
     [COMMAND_LIVE] = live_main,
     [COMMAND_CONTROL] = control_main,
     [COMMAND_DEVICES] = devices_main,

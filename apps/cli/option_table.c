@@ -28,6 +28,12 @@ const struct command_row command_rows[N_COMMANDS] = {
      "of convolve --tune --tail no they have the delay of the filter. If an output fails, the "
      "others are completed, and the exit status is 1. ",
      3},
+    {"pairs", "IN... OUT", "correlates all pairs of signals",
+     "The signals are the channels of every IN; all have the same rate and length. OUT is an .npy "
+     "array of f32 with a row for each pair, (0, 0), (0, 1) and so on to (1, 1), (1, 2), and a "
+     "column for each lag: column --max-lag + l of pair (i, j) is the sum over t of x_i[t] "
+     "x_j[t + l]; at l > 0, j is later. Prints the lag of the largest magnitude of each pair. ",
+     -2},
     {"live", "", "filters the input of an audio device and plays the result",
      "Needs --ir or --measure. In a terminal it shows levels, load and latency, and accepts keys; "
      "the key ? lists them. SIGHUP reloads the current filter, SIGINT fades out and ends, a second "
@@ -78,6 +84,7 @@ const struct command_row command_rows[N_COMMANDS] = {
 
 #define FILTERS (1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE)
 #define CHANNELIZE (1u << COMMAND_CHANNELIZE)
+#define PAIRS (1u << COMMAND_PAIRS)
 #define LIVE (1u << COMMAND_LIVE)
 #define CONTROL (1u << COMMAND_CONTROL)
 #define DEVICES (1u << COMMAND_DEVICES)
@@ -88,8 +95,8 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define DESIGN (1u << COMMAND_DESIGN)
 #define HELP (1u << COMMAND_HELP)
 #define EVERY_COMMAND                                                                              \
-    (FILTERS | CHANNELIZE | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER | DESIGN | \
-     HELP)
+    (FILTERS | CHANNELIZE | PAIRS | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER |  \
+     DESIGN | HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 

@@ -94,8 +94,8 @@ size_t options_max_channels(const struct settings *settings)
 
 // The commands whose operands are files.
 static const unsigned file_commands = 1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE |
-                                      1u << COMMAND_CHANNELIZE | 1u << COMMAND_JOIN |
-                                      1u << COMMAND_DECONVOLVE;
+                                      1u << COMMAND_CHANNELIZE | 1u << COMMAND_PAIRS |
+                                      1u << COMMAND_JOIN | 1u << COMMAND_DECONVOLVE;
 
 // Of the kinds of numbers: the suffixes, and what messages say.
 static const struct number_kind {

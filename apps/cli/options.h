@@ -15,6 +15,7 @@ enum command {
     COMMAND_CONVOLVE = 0,
     COMMAND_CORRELATE,
     COMMAND_CHANNELIZE,
+    COMMAND_PAIRS,
     COMMAND_LIVE,
     COMMAND_CONTROL,
     COMMAND_DEVICES,
@@ -79,6 +80,7 @@ struct settings {
 
     int mode, tail, precision, nan, dither;
     int64_t first, last, max_lag, up, stride;
+    int64_t window, overlap; // of pairs; 0: not given
     int64_t block, threads;
     int threads_given, launched; // launched: by a launcher of MPI, perhaps as the only process
     const char *engine, *device;

@@ -13,8 +13,8 @@ import rig
 import schemas
 from rig import Case
 
-COMMANDS = ("convolve", "correlate", "channelize", "live", "control", "devices", "plan", "deconvolve", "layer", "design",
-            "help")
+COMMANDS = ("convolve", "correlate", "channelize", "pairs", "live", "control", "devices", "plan", "deconvolve", "layer",
+            "design", "help")
 
 
 class Help(Case):

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`partita pairs` against direct sums in float64, and inputs that do not fit together."""
+import numpy as np
+
+import rig
+from rig import Case
+
+# partita/pairs.h: the error of a transform, and that of a sum of at most 16 blocks here, 16 at a time.
+TOLERANCE = rig.gate("f4") + 17 * 2.0**-24
+
+
+def direct(x, lag):
+    """The rows of OUT for one window, whose samples outside are zeros, and the norms that errors are relative to."""
+    x = x.astype("f8")
+    n, padded, norms = x.shape[1], np.pad(x, ((0, 0), (lag, lag))), np.linalg.norm(x, axis=1)
+    pairs = [(i, j) for i in range(len(x)) for j in range(i, len(x))]
+    return (np.array([[x[i] @ padded[j, lag + k:lag + k + n] for k in range(-lag, lag + 1)] for i, j in pairs]),
+            np.array([[norms[i] * norms[j]] for i, j in pairs]))
+
+
+def stacked(x, lag, window, overlap, scaled=lambda w: w):
+    starts = range(0, x.shape[1] - window + 1, window - overlap)
+    sums = [direct(scaled(x[:, s:s + window].astype("f8")), lag) for s in starts]
+    return np.mean([s[0] for s in sums], axis=0), np.mean([s[1] for s in sums], axis=0)
+
+
+def normalised(w):
+    norms = np.linalg.norm(w, axis=1, keepdims=True)
+    return w / np.where(norms > 0, norms, 1)
+
+
+class Pairs(Case):
+    def setUp(self):
+        super().setUp()
+        noise = self.random.integers(-9000, 9000, 3040)
+        later = [noise[40 - k:3040 - k] for k in (0, 7, 33)]  # signal 1 by 7 frames, signal 2 by 33
+        self.x = np.array(later) / 32768 + 0.01
+        self.write("two.wav", rig.wav_bytes(self.x[:2].T.astype("f4"), rate=100, bits=32))
+        self.write("third.wav", rig.wav_bytes(self.x[2].astype("f4"), rate=100, bits=32))
+        self.x = self.x.astype("f4")
+
+    def result(self, *arguments, inputs=("two.wav", "third.wav")):
+        done = self.run_program("pairs", *arguments, *inputs, "y.npy")
+        y = np.load("y.npy")
+        self.assertEqual((y.dtype, y.ndim), (np.dtype("f4"), 2))
+        return y, [line.split() for line in done.stdout.decode().splitlines()]
+
+    def near(self, y, expected):
+        self.assertEqual(y.shape, expected[0].shape)
+        self.assertLess(np.max(abs(y - expected[0]) / expected[1]), TOLERANCE)
+
+
+class Results(Pairs):
+    def test_direct_sums(self):
+        y, lines = self.result("--max-lag", 40)
+        self.near(y, direct(self.x, 40))
+        self.assertEqual(lines[0], ["#", "first", "second", "lag", "seconds", "value"])
+        self.assertEqual([line[:3] for line in lines[1:]], [[*"000"], [*"017"], ["0", "2", "33"], [*"110"], ["1", "2", "26"], [*"220"]])
+        for line, row in zip(lines[1:], y):
+            self.assertEqual(float(line[3]), int(line[2]) / 100)
+            self.assertAlmostEqual(float(line[4]) / float(row[40 + int(line[2])]), 1, 5)  # 6 digits
+        whole = self.read("y.npy")
+        self.assertEqual(self.result("--max-lag", "400ms", "-t", 3, "-q")[1], [])
+        self.assertEqual(self.read("y.npy"), whole)
+        done = self.run_program("pairs", "--max-lag", 40, "two.wav", "third.wav", "-")
+        self.assertEqual(done.stdout, whole)
+        self.assertEqual([line.split() for line in done.stderr.decode().splitlines()], lines)
+        self.near(self.result("--max-lag", 0)[0], direct(self.x, 0))
+
+    def test_windows(self):
+        for window, overlap, lag in ((500, 0, 20), (700, 350, 40), (90, 89, 80), (3000, 17, 30)):
+            y, _ = self.result("--max-lag", lag, "--window", window, "--overlap", overlap)
+            self.near(y, stacked(self.x, lag, window, overlap))
+        self.near(self.result("--max-lag", 20, "--window", "5s", "--overlap", "2.5s")[0], stacked(self.x, 20, 500, 250))
+
+    def test_normalised(self):
+        self.x[1, 1000:1700] = 0  # silence stays
+        np.save("x.npy", self.x)
+        for option, scaled in (("--normalised", normalised),
+                               ("--normalised=zero-mean", lambda w: normalised(w - w.mean(1, keepdims=True)))):
+            for window, overlap in ((500, 100), (3000, 0)):
+                y, lines = self.result("--max-lag", 20, "--window", window, "--overlap", overlap, option, inputs=["x.npy"])
+                self.near(y, stacked(self.x, 20, window, overlap, scaled) if window < 3000 else direct(scaled(self.x.astype("f8")), 20))
+                self.assertEqual(lines[1][:4], ["0", "0", "0", "-"])
+
+    def test_a_window_is_read_in_parts(self):
+        """Most of the energy lies where the program, which holds 2**24 samples and 8 lags of each signal, cuts."""
+        x = self.random.integers(-1, 2, (4, 4300000)).astype("i2")
+        cut = 2**24 // 4 + 8 * 3
+        x[:, cut - 9:cut + 9] = self.random.integers(-9999, 9999, (4, 18))
+        np.save("long.npy", x)
+        y, _ = self.result("--max-lag", 3, "--max-memory", "400M", inputs=["long.npy"])
+        self.near(y, direct(x, 3))
+
+    def test_gaps_reach_only_their_signal(self):
+        self.x[1, 5] = np.nan
+        np.save("x.npy", self.x)
+        y, _ = self.result("--max-lag", 9, inputs=["x.npy"])
+        self.assertEqual(np.isfinite(y).all(1).tolist(), [True, False, True, False, False, True])
+
+
+class Mistakes(Pairs):
+    def test_options(self):
+        for options, says, rc in (([], "needs --max-lag, for example --max-lag 500", 2),
+                                  (["--max-lag", 3000], "--max-lag: must be below the 3000 frames of a window", 1),
+                                  (["--max-lag", 9, "--window", 3001], "--window: must be below the 3001 frames of a window; two.wav has 3000", 1),
+                                  (["--max-lag", 9, "--window", 90, "--overlap", 90], "--overlap: must be below the 90 frames", 1)):
+            self.fails("pairs", *options, "two.wav", "y.npy", says=says, rc=rc)
+        self.fails("pairs", "--max-lag", 9, "two.wav", "y.wav", says="y.wav: results are an .npy array; its name ends in .npy", rc=2)
+        self.fails("pairs", "--max-lag", 9, "two.wav", says="name", rc=2)
+
+    def test_inputs(self):
+        np.save("short.npy", self.x[:, :2999])
+        np.save("complex.npy", self.x[0] + 1j)
+        self.write("fast.wav", rig.wav_bytes(self.x[0], rate=200, bits=32))
+        for name, says in (("short.npy", "short.npy: has 2999 frames at 0 Hz, but two.wav 3000 at 100 Hz; make them equal"),
+                           ("fast.wav", "fast.wav: has 3000 frames at 200 Hz"), ("complex.npy", "complex.npy: has complex samples"),
+                           ("none.wav", "none.wav: cannot open")):
+            self.fails("pairs", "--max-lag", 9, "two.wav", name, "y.npy", says=says)
+        np.save("y.npy", self.x)
+        self.fails("pairs", "--max-lag", 9, "two.wav", "y.npy", "y.npy", says="y.npy")
+        self.write("cut.wav", rig.wav_bytes(self.x[:2].T, rate=100, bits=32)[:-8])
+        done = self.run_program("pairs", "-q", "--max-lag", 9, "cut.wav", "z.npy", rc=3)
+        self.assertEqual(done.stderr, b"")
+        done = self.run_program("pairs", "--max-lag", 9, "cut.wav", "z.npy", rc=3)
+        self.assertEqual(done.stderr, b"partita pairs: cut.wav: ends after 2999 of 3000 frames\n")
+
+
+if __name__ == "__main__":
+    rig.main()
