@@ -78,6 +78,18 @@ def heartbeat(noise):
     return beats
 
 
+def sensors(noise, events):
+    """200 s of three sensors at 100 Hz: a wave that reaches the second 7 frames and the third 15 frames later than the first,
+    events at their times, and noise."""
+    wave_form = [noise.gauss(0, 1) for _ in range(20015)]
+    rows = [[wave_form[15 - late + n] + noise.gauss(0, 1) for n in range(20000)] for late in (0, 7, 15)]
+    for event, start in events:
+        for row, samples in zip(rows, event):
+            for n, x in enumerate(samples):
+                row[start + n] += 2 * x
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path, help="where the files go; it is made if needed")
@@ -94,6 +106,12 @@ def main():
     write_npy(folder / "burst.npy", "c8", (256,), parts(burst()))
     for name, shape in (("x", (2, 3, 32, 32)), ("w", (8, 3, 3, 3)), ("b", (8,)), ("gy", (2, 8, 32, 32))):
         write_npy(folder / f"{name}.npy", "f4", shape, [noise.gauss(0, 1) for _ in range(math.prod(shape))])
+    quake, blast = ([[noise.gauss(0, 1) for _ in range(frames)] for _ in range(3)] for frames in (200, 120))
+    (folder / "events").mkdir(exist_ok=True)
+    write_npy(folder / "events" / "quake.npy", "f4", (3, 200), sum(quake, []))
+    write_npy(folder / "events" / "blast.npy", "f4", (3, 120), sum(blast, []))
+    write_npy(folder / "array.npy", "f4", (3, 20000),
+              sum(sensors(noise, ((quake, 3000), (blast, 9000), (quake, 15000))), []))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from rig import Case, parse_wav, wav_bytes
 
 TUTORIALS, README = (pathlib.Path(sys.argv.pop(2)).read_text() for _ in range(2))
 SECTIONS = {text.split("\n", 1)[0]: text for text in re.split(r"^## ", TUTORIALS, flags=re.M)}
-TESTED = {"A reverb", "A radio channel", "A long recording", "A layer"}
+TESTED = {"A reverb", "A radio channel", "A long recording", "An array of sensors", "A layer"}
 MAKE_FILES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "make_files.py"
 STEP = 2.0**-15  # of samples of 16 bits
 FULL_SCALE = 1 - STEP
@@ -125,6 +125,16 @@ class Tutorials(Page):
         self.run_blocks(SECTIONS["A long recording"])
         expected = signal.fftconvolve(day, hall, axes=0)
         self.same_sound("day-wet.wav", expected, np.abs(expected).max())
+
+    def test_an_array_of_sensors(self):
+        self.make_files()
+        for printed, shown in self.run_blocks(SECTIONS["An array of sensors"]):
+            self.same_words(printed, shown)
+        x = np.load("array.npy").astype("f8")
+        windows = [w - w.mean(1, keepdims=True) for w in (x[:, s:s + 2000] for s in range(0, 18001, 1000))]
+        expected = np.mean([[signal.correlate(v, u)[1999 - 25:2000 + 25] / np.linalg.norm(u) / np.linalg.norm(v) for u, v in
+                             ((w[i], w[j]) for i in range(3) for j in range(i, 3))] for w in windows], axis=0)
+        self.close(np.load("pairs.npy"), expected, typical=1)
 
     def test_a_layer(self):
         """The reference sums in double; both gradients are adjoints of the layer."""
