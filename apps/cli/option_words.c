@@ -120,3 +120,21 @@ void option_words_log(void *user, const char *text)
 {
     fault_set(user, "%s", text);
 }
+
+bool option_words_fit_templates(const struct settings *s, const bool given[MAX_OPTION_ROWS],
+                                struct fault *fault)
+{
+    static const char fitting[] =
+        "|templates|mad|threshold|min-distance|peaks|normalised|format|iq|rate|channels|max-"
+        "channels|max-memory|threads|json|quiet|help|";
+    char word[64];
+    if (!s->templates && s->mad > 0) return fault_set(fault, "--mad needs --templates");
+    for (size_t i = 0; s->templates && i < n_option_rows; i++) {
+        snprintf(word, sizeof word, "|%s|", option_rows[i].name);
+        if (given[i] && !strstr(fitting, word))
+            return fault_set(fault, "--%s does not go with --templates; leave out one of them",
+                             option_rows[i].name);
+    }
+    return !s->templates || s->threshold > 0 || s->mad > 0 ||
+           fault_set(fault, "--templates needs --threshold or --mad, for example --mad 8");
+}

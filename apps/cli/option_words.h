@@ -15,6 +15,10 @@ bool option_words(enum command command, struct fault *fault);
 bool option_words_of_status(struct fault *fault, enum command command, enum partita_status status,
                             const struct fault *log);
 
+// False, with a fault, if an option that was given does not go with --templates.
+bool option_words_fit_templates(const struct settings *s, const bool given[MAX_OPTION_ROWS],
+                                struct fault *fault);
+
 // A partita_log callback that stores the last line in `user`, a struct fault.
 void option_words_log(void *user, const char *text);
 

@@ -12,6 +12,7 @@
 
 #include "base/number.h"
 #include "io/samples/encoding.h"
+#include "option_words.h"
 
 void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE])
 {
@@ -456,25 +457,6 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
                          : "");
 }
 
-// False, with a fault, for options of other searches than that for templates.
-static bool check_templates(const struct settings *s, const bool given[MAX_OPTION_ROWS],
-                            struct fault *fault)
-{
-    static const char fitting[] =
-        "|templates|mad|threshold|min-distance|peaks|normalised|format|iq|rate|channels|max-"
-        "channels|max-memory|threads|json|quiet|help|";
-    char word[64];
-    if (!s->templates && s->mad > 0) return fault_set(fault, "--mad needs --templates");
-    for (size_t i = 0; s->templates && i < n_option_rows; i++) {
-        snprintf(word, sizeof word, "|%s|", option_rows[i].name);
-        if (given[i] && !strstr(fitting, word))
-            return fault_set(fault, "--%s does not go with --templates; leave out one of them",
-                             option_rows[i].name);
-    }
-    return !s->templates || s->threshold > 0 || s->mad > 0 ||
-           fault_set(fault, "--templates needs --threshold or --mad, for example --mad 8");
-}
-
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,
                    struct fault *fault)
 {
@@ -505,7 +487,8 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
         if (!take_option(&s, found, argv[optind > before ? optind - 1 : before], given, fault))
             return false;
     }
-    if (!take_operands(&s, argc, argv, fault) || (!s.help && !check_templates(&s, given, fault)))
+    if (!take_operands(&s, argc, argv, fault) ||
+        (!s.help && !option_words_fit_templates(&s, given, fault)))
         return false;
     if (s.true_stereo) s.matrix_order = MATRIX_IN_OUT;
     if (s.matrix_order == MATRIX_IN_OUT) s.matrix = 1;

@@ -431,9 +431,7 @@ static bool add_step(struct camilladsp *c, const yaml_node_t *step)
     if (strcmp(type, "Filter") == 0) return add_filter_step(c, step);
     if (strcmp(type, "Mixer") == 0) return add_mixer_step(c, step);
     return yaml_node_fault(&c->yaml, step,
-                           "type: '%.40s' is no linear filter; only Filter and Mixer can be "
-                           "convolved",
-                           type);
+                           "type: '%.40s' is no linear filter; only Filter and Mixer are", type);
 }
 
 // Sample rate and number of inputs.
