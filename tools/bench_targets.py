@@ -116,7 +116,7 @@ def python():
                                 ("lags-1000-of-2p24", "scipy-correlate", 25, 60), ("pairs-1000-of-256-x-2p22", "numpy-rfft", 8, 20),
                                 ("templates-600-x-100-of-3-x-8640000", "scipy-oaconvolve", 20, 60)):
         add(f"from Python, {peer}", f"python-{case}", PARTITA, (peer, 1), "ratio", *bounds)
-        add("the same, two threads", f"python-{case}", ("partita", 2), (peer, 1), "ratio")
+        add("from Python with two threads, the peer with one", f"python-{case}", ("partita", 2), (peer, 1), "ratio")
     for case in (f"python-small-{kind}-{size}" for kind in ("f64", "f32", "cf32") for size in ("10-x-3", "64-x-64", "1000-x-32")):
         add("one call from Python, scipy-convolve", case, PARTITA, ("scipy-convolve", 1), "ratio", 3, 10)
         add("one call from Python, numpy-convolve", case, PARTITA, ("numpy-convolve", 1), "ratio", None, 1)
