@@ -81,7 +81,7 @@ enum partita_status design_bins_gains(const double *taps, size_t n, size_t point
         design_bin(&bins, i, bin);
         design_bin(&late, i, phase);
         const double frequency = design_bin_frequency(*phase[0], *phase[1]);
-        if (frequency >= 0) visit(context, frequency, hypot(*bin[0], *bin[1]));
+        if (frequency >= 0) visit(context, fabs(frequency), hypot(*bin[0], *bin[1]));
     }
     if (status == PARTITA_OK) design_bins_close(&late);
     design_bins_close(&bins);

@@ -24,11 +24,12 @@ static double sign_of(const struct partita_section *pass)
 static size_t all_passes(const struct partita_section *pass, struct partita_section *ret)
 {
     const bool riley = pass->family == PARTITA_FAMILY_LINKWITZ_RILEY;
-    const bool odd = pass->family == PARTITA_FAMILY_BUTTERWORTH && pass->order % 2;
+    const int order = riley ? pass->order / 2 : pass->order;
     struct section_pole poles[SECTION_MAX_BIQUADS];
-    size_t count = (size_t)(pass->order + (riley ? 2 : 1)) / (riley ? 4 : 2), n = 0;
-    section_poles(PARTITA_FAMILY_BUTTERWORTH, riley ? pass->order / 2 : pass->order, poles);
-    for (size_t i = riley ? 0 : 1; i < count && (riley || odd); i += riley ? 1 : 2)
+    size_t n = 0;
+    if (!riley && (pass->family != PARTITA_FAMILY_BUTTERWORTH || order % 2 == 0)) return 0;
+    const size_t count = section_poles(PARTITA_FAMILY_BUTTERWORTH, order, poles);
+    for (size_t i = riley ? 0 : 1; i < count; i += riley ? 1 : 2)
         ret[n++] = (struct partita_section){.kind = PARTITA_SECTION_ALL_PASS,
                                             .order = poles[i].q > 0 ? 2 : 1,
                                             .frequency = pass->frequency,

@@ -30,8 +30,8 @@
 extern "C" {
 #endif
 
-// A recursion of two frames: y[t] = b[0] x[t] + b[1] x[t-1] + b[2] x[t-2] - a[0] y[t-1] - a[1]
-// y[t-2].
+// A recursion of two frames:
+// y[t] = b[0] x[t] + b[1] x[t-1] + b[2] x[t-2] - a[0] y[t-1] - a[1] y[t-2].
 struct partita_biquad {
     double b[3], a[2];
 };
@@ -89,8 +89,8 @@ struct partita_section {
 
 // How taps follow from sections.
 enum partita_equalizer_phase {
-    // The response of the recursion, without latency. All kinds but all passes and notches of other
-    // poles have minimum phase.
+    // The response of the recursion, without latency. It has minimum phase but for all passes, and
+    // biquads with zeros outside of the unit circle.
     PARTITA_EQUALIZER_RECURSIVE = 0,
     // The magnitude of the sections with linear phase: an odd number of taps that are symmetric.
     PARTITA_EQUALIZER_LINEAR,
@@ -121,6 +121,7 @@ struct partita_equalizer {
 //          PARTITA_ERR_UNSUPPORTED for a field that the library does not know, or if no peaks have
 //          exact_gains; PARTITA_ERR_NOMEM.
 // Memory:  allocates working memory.
+// Time:    with exact_gains some 50 times the square of the number of peaks.
 // Threads: any.
 // Source:  Bristow-Johnson, Cookbook formulae for audio equalizer biquad filter coefficients, W3C
 //          note (2021). Linkwitz, Active crossover networks for noncoincident drivers, J. Audio
