@@ -49,4 +49,7 @@ enum partita_status design_bins_symmetric(double *half, size_t n, size_t points,
 // design_bins_frequencies.
 double design_bin_frequency(double re, double im);
 
+// Logarithms of magnitudes, in real parts, become their spectrum of minimum phase; uses samples.
+void design_bins_minimum_phase(struct design_bins *bins);
+
 #endif

@@ -47,6 +47,10 @@ struct design_spec {
 enum partita_status design_resolve(struct design_spec *ret, const struct partita_design *design,
                                    size_t n);
 
+// Checks the points of a field; their frequencies ascend to at most `max`. Logs why not.
+bool design_check_points(const struct partita_log *log, const char *field,
+                         const struct partita_design_point *points, size_t n, double max);
+
 // The wanted gain at a frequency in a pass band.
 double design_wanted_gain(const struct design_spec *spec, double frequency);
 

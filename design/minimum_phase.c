@@ -17,25 +17,21 @@
 
 enum { POINTS_PER_TAP = 256 };
 
-static void take_logarithms(struct design_bins *bins, double floor)
+void design_bins_minimum_phase(struct design_bins *bins)
 {
-    double *bin[2];
+    double *cepstrum = bins->samples, *bin[2];
+    design_bins_inverse(bins);
     for (size_t i = 0; i < bins->n; i++) {
-        design_bin(bins, i, bin);
-        const double power = *bin[0] * *bin[0] + *bin[1] * *bin[1];
-        *bin[0] = 0.5 * log(power + floor * floor);
-        *bin[1] = 0;
+        if (i > 0 && i < bins->n / 2) cepstrum[2 * i] *= 2;
+        if (i > bins->n / 2) cepstrum[2 * i] = 0;
+        cepstrum[2 * i + 1] = 0; // rounding errors
     }
-}
-
-static void take_exponentials(struct design_bins *bins)
-{
-    double *bin[2];
+    design_bins_forward(bins);
     for (size_t i = 0; i < bins->n; i++) {
         design_bin(bins, i, bin);
-        const double magnitude = exp(*bin[0]), phase = *bin[1];
-        *bin[0] = magnitude * cos(phase);
-        *bin[1] = magnitude * sin(phase);
+        const double magnitude = exp(*bin[0]);
+        *bin[0] = magnitude * cos(*bin[1]);
+        *bin[1] = magnitude * sin(*bin[1]);
     }
 }
 
@@ -43,21 +39,18 @@ enum partita_status design_minimum_phase(double *taps, size_t n, double floor,
                                          const struct partita_allocator *allocator)
 {
     struct design_bins bins;
+    double *bin[2];
     const enum partita_status status =
         design_bins_open(&bins, size_mul(POINTS_PER_TAP, n), allocator);
     if (status) return status;
     for (size_t i = 0; i < n; i++) bins.samples[2 * i] = taps[i];
     design_bins_forward(&bins);
-    take_logarithms(&bins, floor);
-    design_bins_inverse(&bins);
-    double *cepstrum = bins.samples;
     for (size_t i = 0; i < bins.n; i++) {
-        if (i > 0 && i < bins.n / 2) cepstrum[2 * i] *= 2;
-        if (i > bins.n / 2) cepstrum[2 * i] = 0;
-        cepstrum[2 * i + 1] = 0; // rounding errors
+        design_bin(&bins, i, bin);
+        *bin[0] = 0.5 * log(*bin[0] * *bin[0] + *bin[1] * *bin[1] + floor * floor);
+        *bin[1] = 0;
     }
-    design_bins_forward(&bins);
-    take_exponentials(&bins);
+    design_bins_minimum_phase(&bins);
     design_bins_inverse(&bins);
     for (size_t i = 0; i < n; i++) taps[i] = bins.samples[2 * i];
     design_bins_close(&bins);

@@ -82,31 +82,31 @@ static bool resolve_cutoffs(const struct draft *draft)
                     cutoff[1], cutoff[0]);
 }
 
+bool design_check_points(const struct partita_log *log, const char *field,
+                         const struct partita_design_point *points, size_t n, double max)
+{
+    if (!points || !n) return log_line(log, "%s: has no points", field);
+    for (size_t i = 0; i < n; i++) {
+        const double f = points[i].frequency, before = i ? points[i - 1].frequency : 0;
+        if (!(f > before && f <= max))
+            return log_line(log, "%s[%zu].frequency = %g: must be above %g and at most %g", field,
+                            i, f, before, max);
+        if (!(fabs(points[i].decibels) <= MAX_DECIBELS))
+            return log_line(log, "%s[%zu].decibels = %g: must be from %d to %d", field, i,
+                            points[i].decibels, -MAX_DECIBELS, MAX_DECIBELS);
+    }
+    return true;
+}
+
 static bool resolve_table(const struct draft *draft)
 {
     struct design_spec *spec = draft->spec;
-    const struct partita_design_point *table = draft->given->table;
-    const size_t n = draft->given->table_count;
-    if (spec->kind != PARTITA_DESIGN_TABLE) {
-        if (!table && !n) return true;
-        return log_line(&spec->log, "design.table: %s has no table", draft->kind->name);
-    }
-    if (!table || !n) return log_line(&spec->log, "design.table: has no points");
-    for (size_t i = 0; i < n; i++) {
-        const double f = table[i].frequency, before = i ? table[i - 1].frequency : 0;
-        if (!(f > before && f <= spec->rate / 2))
-            return log_line(
-                &spec->log,
-                "design.table[%zu].frequency = %g: must be above %g%s and at most %g, half of "
-                "the rate",
-                i, f, before, i ? ", that of the point before," : "", spec->rate / 2);
-        if (!(fabs(table[i].decibels) <= MAX_DECIBELS))
-            return log_line(&spec->log, "design.table[%zu].decibels = %g: must be from %d to %d", i,
-                            table[i].decibels, -MAX_DECIBELS, MAX_DECIBELS);
-    }
-    spec->table = table;
-    spec->table_count = n;
-    return true;
+    const size_t n = spec->table_count = draft->given->table_count;
+    spec->table = draft->given->table;
+    if (spec->kind == PARTITA_DESIGN_TABLE)
+        return design_check_points(&spec->log, "design.table", spec->table, n, spec->rate / 2);
+    if (!spec->table && !n) return true;
+    return log_line(&spec->log, "design.table: %s has no table", draft->kind->name);
 }
 
 // The number of taps, that of the design or, if it has none, that of the array.
