@@ -10,7 +10,7 @@ import re
 
 # Each header after those that it includes.
 HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "channelizer.h", "pairs.h", "templates.h", "design.h",
-           "equalizer.h", "sequence.h", "decode.h", "advanced.h", "partita.h")
+           "correction.h", "equalizer.h", "sequence.h", "decode.h", "advanced.h", "partita.h")
 WORDS = {
     "PARTITA_API ": "",
     " PARTITA_NONBLOCKING": "",

@@ -157,6 +157,15 @@ int main(void)
     SET("crossover", crossover);
     if (partita_equalizer_taps(equalizer, designed, 5, achieved) || achieved->taps != 5 || !IS_ZERO(achieved)) return 3;
     if (partita_crossover_taps(crossover, designed, 2, achieved) || achieved->taps != 2) return 3;
+
+    const double impulse = 1;
+    static double corrected[200];
+    struct partita_correction *correction = PLACED((struct partita_correction){
+        .rate = 1000, .frames = 1, .taps = 200, .log = {partita_log_stderr, NULL}});
+    struct partita_correction_report *did = at_page_end(NULL, sizeof *did);
+    SET("correction", correction);
+    if (partita_correction_taps(correction, &impulse, corrected, did)) return 3;
+    if (did->delay != 0 || !IS_ZERO(did)) return 8;
     return 0;
 }
 """
@@ -242,7 +251,8 @@ with tempfile.TemporaryDirectory() as folder:
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
     for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options",
-                   "channel", "pairs_options", "match_options", "decode_options", "equalizer", "crossover"):
+                   "channel", "pairs_options", "match_options", "decode_options", "equalizer", "crossover",
+                   "correction"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
         said = "options" if struct.endswith("_options") else struct
         report(got[0] == 3 and re.match(f"partita: {said}: byte [0-9]+ is set, but version", got[2]),

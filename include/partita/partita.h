@@ -58,6 +58,7 @@
 #include <partita/advanced.h>
 #include <partita/bank.h>
 #include <partita/channelizer.h>
+#include <partita/correction.h>
 #include <partita/decode.h>
 #include <partita/design.h>
 #include <partita/equalizer.h>

@@ -285,6 +285,8 @@ static void designs(void **state)
     double taps[9];
     size_t count;
     struct partita_design_result result;
+    struct partita_correction_report report;
+    const struct partita_correction nothing = {0};
     const struct partita_design empty = {0}, good = {.cutoff = {0.1}, .width = 0.1};
     (void)state;
     REFUSED(ARG, "design is NULL", partita_design_taps_count_sized(NULL, 0, &count));
@@ -302,6 +304,8 @@ static void designs(void **state)
     REFUSED(ARG, "biquads is NULL", partita_equalizer_biquads(&flat, NULL, &count));
     REFUSED(ARG, "n = 0", partita_equalizer_taps(&flat, taps, 0, &achieved));
     REFUSED(ARG, "crossover.bands = 1", partita_crossover_taps(&one, taps, 9, &achieved));
+    REFUSED(ARG, "correction is NULL", partita_correction_average_sized(NULL, 0, taps, taps));
+    REFUSED(ARG, "taps is NULL", partita_correction_taps(&nothing, taps, NULL, &report));
     REFUSED(ARG, "recording is NULL", partita_deconvolve(taps, NULL, 9, taps, 9, NULL));
     REFUSED(ARG, "m = 0", partita_deconvolve(taps, taps, 9, taps, 0, NULL));
     REFUSED(UNSUPPORTED, "n + m", partita_deconvolve(taps, taps, (size_t)1 << 40, taps, 9, NULL));
