@@ -16,6 +16,8 @@ design, Design
     make the taps of a filter from cutoffs and attenuation, and measure what taps achieve.
 equalizer, crossover, read_equalizer
     make taps of peaks, shelves and passes, and of the bands of loudspeakers; read lists of other programs.
+correction
+    filters that correct loudspeakers in rooms, from measured responses.
 deconvolve
     estimates the impulse response between a signal and its recording.
 explain
@@ -83,7 +85,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in ("dask", "jax", "ndimage", "nn", "signal"):
+    if name in ("correction", "dask", "jax", "ndimage", "nn", "signal"):
         return importlib.import_module(f"partita.{name}")
     if name in _SIGNAL:
         return getattr(importlib.import_module("partita.signal"), name)

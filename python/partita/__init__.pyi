@@ -17,6 +17,7 @@ from partita._options import Device as Device
 from partita._plan import Load as Load
 from partita._stream import Stats as Stats
 
+from . import correction as correction
 from . import dask as dask
 from . import jax as jax
 from . import ndimage as ndimage

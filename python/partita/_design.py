@@ -48,16 +48,16 @@ def _numbers(name, value):
     return tuple(_number(name, v) for v in values)
 
 
-def _table(value):
+def _points(name, value):
     """Frequencies and decibels as an array of two columns."""
     if value is None:
         return np.empty((0, 2))
     try:
         table = np.ascontiguousarray(value, np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"table: {error}") from None
+        raise ValueError(f"{name}: {error}") from None
     if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"table has shape {table.shape}, not (points, 2): pairs of frequency and decibels")
+        raise ValueError(f"{name} has shape {table.shape}, not (points, 2): pairs of frequency and decibels")
     return table
 
 
@@ -115,7 +115,7 @@ class Design:
 
     def _to_c(self):
         """A struct partita_design, and what it points to; `check` then raises with the library's messages."""
-        points = _table(self.table)
+        points = _points("table", self.table)
         keep = ffi.from_buffer("struct partita_design_point []", points) if len(points) else ffi.NULL
         design = ffi.new("struct partita_design *", {
             "kind": choice("kind", self.kind, _KINDS),
