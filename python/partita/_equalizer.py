@@ -151,8 +151,10 @@ def _listed(line):
     section = {"kind": kind}
     for field, word in _FIELDS.items():
         value = re.search(word + r"\s*([-+]?[\d.,]+)", found[2], re.I)
-        if value and (field != "gain" or kind == "peak" or kind.endswith("shelf")):
+        if value and (field != "gain" or kind in ("peak", "low-shelf", "high-shelf")):
             section[field] = float(value[1].replace(",", "" if "." in value[1] else "."))
+    if "frequency" not in section or (kind in ("peak", "low-shelf", "high-shelf") and "gain" not in section):
+        raise ValueError(f"{line.strip()!r}: needs Fc{' and Gain' if 'frequency' in section else ''}")
     if not section.keys() & {"q", "bandwidth", "slope"}:
         return section | _DEFAULTS.get(kind, {})
     if name in ("LS", "HS"):  # the frequency is that of the corner; a section has the middle of its slope

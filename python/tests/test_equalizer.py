@@ -199,6 +199,8 @@ def test_files_of_lists(tmp_path):
     (lambda: partita.crossover([0.1, 0.05]), "crossing[1].frequency = 0.05: must be above the one before"),
     (lambda: partita.crossover([0.1], family="elliptic"), "family = 'elliptic': one of"),
     (lambda: partita.read_equalizer("Filter: ON XX Fc 5 Hz"), "type = 'XX': one of 'PK'"),
+    (lambda: partita.read_equalizer("Filter 3: ON LS Gain 5 dB Q 1"), "'ON LS Gain 5 dB Q 1': needs Fc"),
+    (lambda: partita.read_equalizer("Filter 3: ON HS 6dB Fc 5 Hz"), "'ON HS 6dB Fc 5 Hz': needs Fc and Gain"),
     (lambda: partita.read_equalizer("Channel: L\nFilter: ON PK Fc 5 Hz"), "'Channel: L': CHANNEL is not supported"),
 ])
 def test_messages(call, text):
