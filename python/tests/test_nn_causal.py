@@ -214,16 +214,46 @@ def test_transforms_of_functions():
 def test_states_that_gradients_need_are_not_changed():
     x, w, _, initial = operands("frames", torch.float32)
     y = causal_conv1d(x, w.requires_grad_(), initial_states=initial)
-    for _ in range(2):  # the second call is like one that is known
-        version = initial._version
-        causal_conv1d_update(x[..., 0], initial, w.detach())
-        assert initial._version > version
+    for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        for index in (None, torch.arange(2)):  # the latter is converted, so that the call is not one that is known
+            for _ in range(2):  # the second call is like one that is known
+                version = initial._version
+                with mode():
+                    causal_conv1d_update(x[..., 0], initial, w.detach(), cache_indices=index)
+                assert initial._version > version
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    y = causal_conv1d(x, w, initial_states=initial)
+    with torch.no_grad():
+        causal_conv1d(x[0], w, query_start_loc=torch.tensor([0, 9]), conv_states=initial)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
     with torch.inference_mode():
         states = torch.zeros(2, 37, 3)
         causal_conv1d_update(x[..., 0], states, w)
     causal_conv1d_update(x[..., 0], states, w.detach())
+
+
+@pytest.mark.parametrize("pad", [99, 0, -2])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_padding_by_another_number(pad, dtype):
+    x, w, b, initial = operands("frames", torch.float32, shape=(3, 20, 1))
+    states = initial.clone(), initial.clone()
+    slots = torch.tensor([2, -1, 1], dtype=dtype)
+    y = causal_conv1d_update(x, states[0], w, b, cache_indices=slots)
+    other = torch.where(slots == -1, pad, slots)
+    for _ in range(2):
+        assert torch.equal(causal_conv1d_update(x, states[1], w, b, cache_indices=other, pad_slot_id=pad), y)
+        assert torch.equal(*states)
+        y = causal_conv1d_update(x, states[0], w, b, cache_indices=slots)
+    before = states[1].clone()
+    starts = torch.tensor([0, 1, 2, 3])
+    for call in (lambda: causal_conv1d_update(x, states[1], w, b, cache_indices=slots, pad_slot_id=pad),
+                 lambda: causal_conv1d(x[..., 0].T, w, b, query_start_loc=starts, conv_states=states[1],
+                                       cache_indices=slots, pad_slot_id=pad)):
+        with pytest.raises(ValueError, match=f"cache_indices: -1 is no slot, and pad_slot_id = {pad}"):
+            call()
+    assert torch.equal(states[1], before)
 
 
 def test_update_of_one_frame():
@@ -308,6 +338,7 @@ REFUSED = [
     ("conv_state is of type NoneType", lambda: causal_conv1d_update(X, None, W)),
     ("cache_indices is of type list", lambda: causal_conv1d_update(X, S, W, cache_indices=[0, 1])),
     ("query_start_loc is of type list", lambda: causal_conv1d(X[0], W, query_start_loc=[0, 5])),
+    ("query_start_loc is of type list", lambda: causal_conv1d(X[0], W.clone().requires_grad_(), query_start_loc=[0, 5])),
 ]
 
 

@@ -121,6 +121,10 @@ def test_memory_is_known_before():
     assert n_bytes == DecodeState(filters(64, 2000), 3, rewind=5).nbytes
     assert 3 * 64 * 2000 * 4 < n_bytes < 64 * 2000 * 60
     assert DecodeState.memory(64, 2000, 3, max_frames=100) < n_bytes // 5
+    with pytest.raises(MemoryError, match="1048576 sequences of 1048576 channels with 1048576 taps"):
+        DecodeState.memory(1 << 20, 1 << 20, 1 << 20)
+    with pytest.raises(MemoryError, match="1048576 sequences"):
+        DecodeState(torch.ones(1, 1).expand(1 << 20, 1 << 20), 1 << 20)
 
 
 def test_slots_follow_the_batch_by_default():

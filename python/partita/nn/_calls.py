@@ -15,7 +15,7 @@ import weakref
 import torch
 
 from partita import _arrays, _fork, _options
-from partita._errors import check
+from partita._errors import check, require_type
 from partita._explain import Explanation
 from partita._options import DIRECTIONS
 from partita._partita import ffi, lib
@@ -26,11 +26,13 @@ from . import _cache, _geometry
 
 _DIRECTIONS = {"step": ("forward", "backward_data", "backward_weight")}  # of the layers of _steps.py
 _TWO_BYTES = (torch.float16, torch.bfloat16)
+_TAPS = dict.fromkeys(_TWO_BYTES, (torch.float32,))  # types of taps that differ from those of samples
 _MAX_LAYERS = 512   # a network has some 100 shapes, each with up to three directions
 _MAX_FORMS = 8      # of one tensor of taps, as heads that serve several sizes of images need them
 _MAX_COMPARED = 65536
 _SAMPLES = 16384
 _ADDRESS = ffi.typeof("void *")
+_CPU = torch.device("cpu")
 _CONTIGUOUS = torch.contiguous_format
 _MANY_CALLS = 1024
 
@@ -317,9 +319,9 @@ def find_layer(kind, direction, dtype, memory_format, x_shape, w_shape, geometry
                    _options.get_threads(), *others)
 
 
-def compute(layer, operand, w, b, uses):
-    """forward or backward_data with the taps w, which are known to fit the layer."""
-    result = layer.new(layer.result_shape)
+def compute(layer, operand, w, b, uses, result=None):
+    """forward or backward_data with the taps w, which are known to fit the layer, as is the memory of a result."""
+    result = layer.new(layer.result_shape) if result is None else result
     if layer.plan is not None and uses == 1:
         spare = layer.lend(w, b)
         spare.filter = spare.filter or layer.filter(w, b)
@@ -337,14 +339,21 @@ def compute(layer, operand, w, b, uses):
     return _in_type(result, operand.dtype)
 
 
-def _check(what, t, shape, dtype):
-    if tuple(t.shape) != tuple(shape) or t.dtype != dtype:
-        raise ValueError(f"{what} is {list(t.shape)} of {t.dtype}, not {list(shape)} of {dtype}")
+def tensor(name, t):
+    """t, which must be a tensor."""
+    return require_type(name, t, torch.Tensor, "a tensor is needed")
 
 
-def _check_taps(what, t, shape, dtype):
-    """Taps and bias, which may be f32 for samples of two bytes."""
-    _check(what, t, shape, torch.float32 if dtype in _TWO_BYTES and t.dtype == torch.float32 else dtype)
+def require(name, t, shape, dtypes, device=_CPU):
+    """ValueError if a tensor has another shape, type or device. None is none."""
+    if t is None:
+        return
+    if tuple(tensor(name, t).shape) != tuple(shape):
+        raise ValueError(f"{name}: shape {list(t.shape)}, {list(shape)} fits the other tensors")
+    if t.dtype not in dtypes:
+        raise ValueError(f"{name}: {t.dtype}; {' or '.join(map(str, dtypes))}")
+    if t.device != device:
+        raise ValueError(f"{name}: on {t.device}; {device} is needed")
 
 
 def _in_type(t, dtype):
@@ -369,9 +378,8 @@ def forward_layer(x, w, geometry, uses):
 def forward(x, w, b, geometry, uses):
     """The layer."""
     layer = forward_layer(x, w, geometry, uses)
-    _check_taps("w", w, layer.w_shape, x.dtype)
-    if b is not None:
-        _check_taps("b", b, layer.w_shape[:1], x.dtype)
+    require("w", w, layer.w_shape, (x.dtype, *_TAPS.get(x.dtype, ())))
+    require("b", b, layer.w_shape[:1], (x.dtype, *_TAPS.get(x.dtype, ())))
     return compute(layer, x, w, b, uses)
 
 
@@ -379,8 +387,8 @@ def data_layer(gy, w, x_shape, geometry, uses):
     """The plan of the gradient of x."""
     layer = _typed_layer("backward_data", gy.dtype, _geometry.memory_format(gy, w), x_shape, w.shape, geometry,
                          uses)
-    _check_taps("w", w, layer.w_shape, gy.dtype)
-    _check("gy", gy, layer.y_shape, gy.dtype)
+    require("w", w, layer.w_shape, (gy.dtype, *_TAPS.get(gy.dtype, ())))
+    require("gy", gy, layer.y_shape, (gy.dtype,))
     return layer
 
 
@@ -392,7 +400,7 @@ def backward_data(gy, w, x_shape, geometry, uses):
 def weight_layer(x, gy, w_shape, geometry):
     """The plan of the gradient of w."""
     layer = _typed_layer("backward_weight", x.dtype, _geometry.memory_format(x, gy), x.shape, w_shape, geometry, 0)
-    _check("gy", gy, layer.y_shape, x.dtype)
+    require("gy", gy, layer.y_shape, (x.dtype,))
     return layer
 
 
@@ -401,10 +409,11 @@ def backward_weight(x, gy, w_shape, geometry, uses=0):
     return compute_weight(weight_layer(x, gy, w_shape, geometry), x, gy)
 
 
-def compute_weight(layer, x, gy):
-    """The gradient of w by a layer that is known to fit."""
+def compute_weight(layer, x, gy, gw=None):
+    """The gradient of w by a layer that is known to fit, as is its memory."""
     if layer.plan is None:
         return x.new_zeros(layer.w_shape)
-    gw, samples, gy = torch.empty(layer.w_shape, dtype=layer.dtype), layer.prepare(x), layer.prepare(gy)
+    gw = torch.empty(layer.w_shape, dtype=layer.dtype) if gw is None else gw
+    samples, gy = layer.prepare(x), layer.prepare(gy)
     check(lib.partita_backward_weight(layer.plan._c, address(gw), address(samples), address(gy), layer.call()))
     return _in_type(gw, x.dtype)

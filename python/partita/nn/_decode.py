@@ -9,8 +9,8 @@ from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
 from partita._problem import choice, natural, optional, positive
 
-from ._calls import address
-from ._sequence import _TYPES, _require, _tensor
+from ._calls import address, require, tensor
+from ._sequence import _TYPES
 
 
 class DecodeState:
@@ -54,11 +54,10 @@ class DecodeState:
     """
 
     def __init__(self, taps, sequences=1, *, max_frames=None, rewind=0, dtype=None, threads=None):
-        if _tensor("taps", taps).dim() != 2:
+        if tensor("taps", taps).dim() != 2:
             raise ValueError(f"taps: {taps.dim()} axes; (channels, taps)")
         self.channels, self.dtype = len(taps), dtype or taps.dtype
-        options = _options(*taps.shape, sequences, max_frames, rewind, self.dtype, threads)
-        self.nbytes = _objects.returned("size_t", lib.partita_decode_memory, options)
+        options, self.nbytes = _planned(*taps.shape, sequences, max_frames, rewind, self.dtype, threads)
         taps = taps.detach().to("cpu", torch.float32).contiguous()
         self._owner = _objects.Owner("decode", _objects.create("decode", lib.partita_decode_create, options,
                                                                address(taps)))
@@ -69,8 +68,7 @@ class DecodeState:
     @staticmethod
     def memory(channels, n_taps, sequences=1, *, max_frames=None, rewind=0, dtype=torch.float32):
         """Bytes of a state, before it is made."""
-        options = _options(channels, n_taps, sequences, max_frames, rewind, dtype, None)
-        return _objects.returned("size_t", lib.partita_decode_memory, options)
+        return _planned(channels, n_taps, sequences, max_frames, rewind, dtype, None)[1]
 
     def join(self):
         """Opens the free slot of lowest number for a sequence without frames, and returns the number."""
@@ -94,27 +92,28 @@ class DecodeState:
 
     def prefill(self, slot, x):
         """Appends x (channels, any number of frames) to a sequence, and returns its outputs of the same shape."""
-        shape = self.channels, *_tensor("x", x).shape[-1:]
-        return self._run(lib.partita_decode_prefill, x, shape, natural("slot", slot))
+        (y, x), slot = self._memory(x, self.channels, *tensor("x", x).shape[-1:]), natural("slot", slot)
+        if x.numel():
+            self._call(lib.partita_decode_prefill, slot, address(y), address(x), x.shape[1])
+        return y
 
     def step(self, x, slots=None):
         """Appends x (sequences, channels) or (sequences, channels, 1 to 8 frames) to the sequences of these slots, by
         default 0, 1, .., and returns their outputs of the same shape. After an error no sequence has changed."""
-        n = len(_tensor("x", x))
+        n = len(tensor("x", x))
         slots = range(n) if slots is None else require_type("slots", slots, Iterable, "a list of slots is needed")
         slots = [natural("slots", slot) for slot in slots]
-        return self._run(lib.partita_decode_step, x, (len(slots), self.channels, *x.shape[2:3]),
-                         ffi.new("size_t []", slots), len(slots))
-
-    def _run(self, function, x, shape, *arguments):
-        _require("x", x, shape, (self.dtype,))
-        x = x.detach().contiguous()
-        y, step = torch.empty_like(x), len(arguments) == 2
-        frames = 1 if step and x.dim() == 2 else x.shape[-1]
-        data = (address(y), address(x))
+        y, x = self._memory(x, len(slots), self.channels, *x.shape[2:3])
         if x.numel():
-            self._call(function, *arguments, *((frames, *data) if step else (*data, frames)))
+            frames = x.shape[2] if x.dim() == 3 else 1
+            self._call(lib.partita_decode_step, ffi.new("size_t []", slots), len(slots), frames, address(y), address(x))
         return y
+
+    def _memory(self, x, *shape):
+        """Memory for outputs, and samples in order."""
+        require("x", x, shape, (self.dtype,))
+        x = x.detach().contiguous()
+        return torch.empty_like(x), x
 
     def _call(self, function, *arguments):
         with self._lock:
@@ -123,9 +122,14 @@ class DecodeState:
         return arguments[-1]  # where a result is
 
 
-def _options(channels, n_taps, sequences, max_frames, rewind, dtype, threads):
-    return ffi.new("struct partita_decode_options *", {
+def _planned(channels, n_taps, sequences, max_frames, rewind, dtype, threads):
+    """The options of a state, and its bytes."""
+    options = ffi.new("struct partita_decode_options *", {
         "sequences": positive("sequences", sequences), "channels": positive("channels", channels),
         "n_taps": positive("n_taps", n_taps), "max_frames": optional(positive, "max_frames", max_frames) or 0,
         "rewind": natural("rewind", rewind), "signal": choice("dtype", dtype, _TYPES),
         "threads": optional(positive, "threads", threads) or torch.get_num_threads(), "log": log()})
+    n_bytes = _objects.returned("size_t", lib.partita_decode_memory, options)
+    if n_bytes >= 2**63:
+        raise MemoryError(f"{sequences} sequences of {channels} channels with {n_taps} taps: more than any memory has")
+    return options, n_bytes

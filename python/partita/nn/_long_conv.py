@@ -7,13 +7,12 @@ results, and tensors of two bytes are not converted as a whole.
 """
 import torch
 
-from partita._errors import check
-from partita._partita import lib
 from partita._problem import positive
 
 from . import _calls, _ops
+from ._calls import require, tensor
 from ._decode import DecodeState
-from ._sequence import _by_layers, _require, _tensor
+from ._sequence import _by_layers
 
 _TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _MAX_TAPS = 1 << 20
@@ -52,22 +51,22 @@ def long_conv(x, taps, D=None):
     -----
     Beyond results a call takes memory for some channels at a time: some 16 MiB, or what one group needs.
     """
-    if _tensor("x", x).dim() != 3 or x.dtype not in _TYPES:
+    if tensor("x", x).dim() != 3 or x.dtype not in _TYPES:
         raise ValueError(f"x: shape {list(x.shape)} of {x.dtype}; (batch, channels, frames) of real numbers")
-    channels, paths = x.shape[1], _paths(_tensor("taps", taps))
+    channels, paths = x.shape[1], taps.unsqueeze(1) if tensor("taps", taps).dim() == 2 else taps
     outputs, inputs, n_taps = paths.shape if paths.dim() == 3 else (0, 0, 0)
     groups = channels // max(inputs, 1)
     fits = groups and groups * inputs == channels and outputs and outputs % groups == 0 and 1 <= n_taps <= _MAX_TAPS
     if not fits or (taps.dim() == 2 and outputs != channels):
         raise ValueError(f"taps: shape {list(taps.shape)}; (channels, taps) or (out_channels, channels / groups, taps) for "
                          f"{channels} channels, of at most {_MAX_TAPS} taps")
-    _require("taps", taps, taps.shape, _TYPES, x.device)
-    _require("D", D, (channels if channels == outputs else 0,), _TYPES, x.device)
+    require("taps", taps, taps.shape, _TYPES, x.device)
+    require("D", D, (channels if channels == outputs else 0,), _TYPES, x.device)
     if _ops.is_transformed():
         wide = x.to(torch.promote_types(x.dtype, taps.dtype))
-        y = _by_layers(wide, taps[..., :x.shape[2]].flip(-1), None, False, None)[0]
+        y = _by_layers(wide, paths[..., :x.shape[2]].flip(-1), None, False, None)[0]
         return (y if D is None else y + D.unsqueeze(1) * x).to(x.dtype)
-    return _forward_op(x, taps, D)
+    return _forward_op(x, paths, D)
 
 
 class CausalLongConv(torch.nn.Module):
@@ -106,7 +105,7 @@ class CausalLongConv(torch.nn.Module):
             raise ValueError(f"taps: {self.taps.shape[1]} for each output; only layers without groups have decoders")
         taps = self.taps.detach().float().clone()
         if self.D is not None:
-            _skips(taps).add_(self.D.detach().unsqueeze(1))
+            taps[:, 0] += self.D.detach()
         return DecodeState(taps, sequences, **{"dtype": self.taps.dtype} | options)
 
     def extra_repr(self):
@@ -117,20 +116,15 @@ class _Layer(_calls.Layer):
     op = "convolve"  # the first tap meets the present sample
 
 
-def _paths(taps):
-    return taps.unsqueeze(1) if taps.dim() == 2 else taps
-
-
 def _skips(taps):
     """The first taps of the paths from a channel to itself: (groups, channels of a group)."""
-    paths = _paths(taps)
-    return paths.unflatten(0, (-1, paths.shape[1]))[..., 0].diagonal(dim1=1, dim2=2)
+    return taps.unflatten(0, (-1, taps.shape[1]))[..., 0].diagonal(dim1=1, dim2=2)
 
 
 def _chunks(x, taps, D):
     """Some groups at a time: slices of the channels in and out, taps, and what else describes a layer."""
     batch, channels, frames = x.shape
-    taps = _paths(taps)[..., :frames]
+    taps = taps[..., :frames]
     inputs, groups = taps.shape[1], channels // taps.shape[1]
     outputs = taps.shape[0] // groups
     dtype = torch.float64 if torch.float64 in (x.dtype, taps.dtype) else torch.float32
@@ -146,24 +140,21 @@ def _chunks(x, taps, D):
 
 
 def _run(direction, layer, w, result, *operands):
-    """Computes a direction of a chunk. Result and operands may be parts of tensors, and of other types than w."""
+    """Computes a direction of a chunk. The result may be a part of a tensor, and of another type than w."""
     layer = _calls.find_layer(_Layer, direction, w.dtype, torch.contiguous_format, *layer)
-    operands = [layer.prepare(t) for t in operands]
     to = result if result.dtype == w.dtype and result.is_contiguous() else torch.empty(result.shape, dtype=w.dtype)
     if direction == "backward_weight":
-        check(lib.partita_backward_weight(layer.plan._c, *map(_calls.address, (to, *operands)), layer.call()))
+        _calls.compute_weight(layer, *operands, to)
     else:
-        spare = layer.borrow(w, None)
-        layer.run(spare.filter, to, *operands)
-        spare.give_back()
+        _calls.compute(layer, *operands, w, None, 1, to)
     if to is not result:
         result.copy_(to)
 
 
 def _compute(x, taps, D):
-    y = _new_output(x, taps, D)
+    y = x.new_empty(x.shape[0], taps.shape[0], x.shape[2])
     for inputs, outputs, w, layer in _chunks(x, taps, D):
-        _run("forward", layer, w, y[:, outputs], x[:, inputs])
+        _run("forward", layer, w, y[:, outputs], x[:, inputs].to(w.dtype))
     return y
 
 
@@ -175,27 +166,13 @@ def _compute_backward(gy, x, taps, D, needed):
         if needed[0]:
             _run("backward_data", layer, w, gx[:, inputs], g)
         if needed[1]:
-            _run("backward_weight", layer, w, _paths(gtaps)[outputs, :, :w.shape[2]], x[:, inputs], g)
+            _run("backward_weight", layer, w, gtaps[outputs, :, :w.shape[2]], x[:, inputs].to(w.dtype), g)
     return gradients
-
-
-def _new_output(x, taps, D):
-    return x.new_empty(x.shape[0], taps.shape[0], x.shape[2])
 
 
 def _new_gradients(gy, x, taps, D, needed):
     """Tensors without elements for those that are not needed."""
     return tuple(torch.empty_like(t) if n else t.new_empty(0) for t, n in zip((x, taps), needed))
-
-
-_forward_op = _ops.operator("long_conv", "(Tensor x, Tensor taps, Tensor? D) -> Tensor", _compute, _new_output)
-_backward_op = _ops.operator("long_conv_backward", "(Tensor gy, Tensor x, Tensor taps, Tensor? D, bool[] needed) -> "
-                             "(Tensor, Tensor)", _compute_backward, _new_gradients)
-
-
-def _save(ctx, inputs, output):
-    ctx.save_for_backward(*inputs[:4])
-    ctx.needed = inputs[4:]
 
 
 def _of_skip(D, gtaps):
@@ -213,10 +190,12 @@ def _gradients(ctx, gy):
 def _second_gradients(ctx, ggx, ggtaps):
     """Those of gy, x, taps and D: both gradients are linear in gy, one also in the taps and the other one in x."""
     gy, x, taps, D = ctx.saved_tensors
-    ggx, ggtaps = (g if n else torch.zeros_like(t) for g, n, t in zip((ggx, ggtaps), *ctx.needed, (x, taps)))
+    ggx, ggtaps = (g if n else torch.zeros_like(t) for g, n, t in zip((ggx, ggtaps), *ctx.others, (x, taps)))
     gx, gtaps = _backward_op(gy, ggx, ggtaps, None, [True, True])
     return _forward_op(ggx, taps, D) + _forward_op(x, ggtaps, None), gx, gtaps, _of_skip(D, gtaps), None
 
 
-_forward_op.register_autograd(_gradients, setup_context=_save)
-_backward_op.register_autograd(_second_gradients, setup_context=_save)
+_forward_op = _ops.operator("long_conv", "(Tensor x, Tensor taps, Tensor? D) -> Tensor", _compute,
+                            lambda x, taps, D: x.new_empty(x.shape[0], taps.shape[0], x.shape[2]), backward=_gradients)
+_backward_op = _ops.operator("long_conv_backward", "(Tensor gy, Tensor x, Tensor taps, Tensor? D, bool[] needed) -> "
+                             "(Tensor, Tensor)", _compute_backward, _new_gradients, backward=_second_gradients)

@@ -68,10 +68,18 @@ def is_plain_call(*tensors):
     return is_undispatched(*tensors) and not is_recorded(*tensors)
 
 
-def operator(name, schema, function, fake, mutates=()):
-    """The operator partita::name for the CPU. `fake` makes the results of `function` without their values."""
+def _save_all(ctx, inputs, output):
+    ctx.others = [value for value in inputs if value is not None and not isinstance(value, torch.Tensor)]
+    ctx.save_for_backward(*inputs[:len(inputs) - len(ctx.others)])
+
+
+def operator(name, schema, function, fake, mutates=(), backward=None):
+    """The operator partita::name for the CPU. `fake` makes the results of `function` without their values. `backward` finds
+    tensors, which are the first arguments, in ctx.saved_tensors, and the others in ctx.others."""
     op = torch.library.custom_op(f"partita::{name}", function, mutates_args=mutates, device_types="cpu", schema=schema)
     op.register_fake(fake)
+    if backward is not None:
+        op.register_autograd(backward, setup_context=_save_all)
     return op
 
 

@@ -7,17 +7,17 @@ place. Optional results that are not wanted are tensors without elements.
 import torch
 import torch.nn.functional as F
 
-from partita._errors import check, log, require_type
+from partita._errors import check, log
 from partita._partita import ffi, lib
 from partita._problem import choice
 
 from . import _ops, functional
-from ._calls import address
+from ._calls import address, require, tensor
 
 _TYPES = {torch.float32: lib.PARTITA_F32, torch.float16: lib.PARTITA_F16, torch.bfloat16: lib.PARTITA_BF16}
 _updates = _ops.Memo(64)  # calls of causal_conv1d_update, by their arguments
 _ACTIVATIONS = {None: False, False: False, "silu": True, "swish": True, True: True}
-_CPU = torch.device("cpu")
+_count = torch.autograd.graph.increment_version  # so that PyTorch refuses gradients for which old states were kept
 
 
 def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, return_final_states=False, seq_idx=None,
@@ -77,7 +77,7 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
     Arguments as in causal-conv1d (Gu and Dao 2023) and in vLLM. Without gradients no memory is taken but for results.
     """
     transformed = _ops.is_transformed()
-    by_layers = seq_idx is query_start_loc is None and (_tensor("x", x).dtype == torch.float64 or transformed)
+    by_layers = seq_idx is query_start_loc is None and (tensor("x", x).dtype == torch.float64 or transformed)
     if transformed and not by_layers:
         raise NotImplementedError("seq_idx, query_start_loc: not with torch.func or forward-mode derivatives")
     channels = 1 if query_start_loc is None else 0
@@ -85,17 +85,24 @@ def causal_conv1d(x, weight, bias=None, activation=None, initial_states=None, re
     if query_start_loc is not None:
         if initial_states is not None or return_final_states or seq_idx is not None or final_states_out is not None:
             raise ValueError("query_start_loc: states are conv_states, and there is no seq_idx")
+        n = query_start_loc.shape[0] - 1 if tensor("query_start_loc", query_start_loc).dim() == 1 else -1
+        starts = _list("query_start_loc", query_start_loc, (max(n, 1) + 1,), x.device)
         if conv_states is cache_indices is has_initial_state is None and _ops.is_recorded(x, weight, bias):
-            numbers = _numbers(query_start_loc, x.shape[-1])
+            numbers = _numbers(starts, x.shape[-1])
             return causal_conv1d(x.unsqueeze(0), weight, bias, activation, seq_idx=numbers).squeeze(0)
-        return _packed(x, weight, bias, silu, query_start_loc, conv_states, cache_indices, has_initial_state,
-                       pad_slot_id)
+        has_initial = _list("has_initial_state", has_initial_state, (n,), x.device, (torch.bool,))
+        if conv_states is None and has_initial is not None:
+            raise ValueError("has_initial_state: needs conv_states")
+        indices = _slots(x, 0, weight, conv_states, cache_indices, n)
+        states = x.new_empty(0) if conv_states is None else conv_states
+        return _states(x.unsqueeze(0), states, weight, bias, indices, None, starts, has_initial, silu,
+                       pad_slot_id).squeeze(0)
     if conv_states is not None or cache_indices is not None or has_initial_state is not None:
         raise ValueError("conv_states, cache_indices, has_initial_state: need query_start_loc")
     final = return_final_states or final_states_out is not None
     shape = (x.shape[0], x.shape[1], weight.shape[1] - 1)
-    _require("initial_states", initial_states, shape, (x.dtype,), x.device)
-    _require("final_states_out", final_states_out, shape, (x.dtype,), x.device)
+    require("initial_states", initial_states, shape, (x.dtype,), x.device)
+    require("final_states_out", final_states_out, shape, (x.dtype,), x.device)
     seq_idx = _list("seq_idx", seq_idx, (x.shape[0], x.shape[2]), x.device)
     if seq_idx is not None and (initial_states is not None or final):
         raise ValueError("seq_idx: sequences within x have no states; leave out initial_states and final states")
@@ -144,11 +151,10 @@ def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cach
     -----
     The call takes no memory but for its result, and has no gradients.
     """
-    if cache_indices is not None:
-        if conv_state_indices is not None:
-            raise ValueError("conv_state_indices, cache_indices: give one of them")
-        conv_state_indices = cache_indices
-    given = x, conv_state, weight, bias, conv_state_indices, cache_seqlens
+    if cache_indices is not None and conv_state_indices is not None:
+        raise ValueError("conv_state_indices, cache_indices: give one of them")
+    indices = conv_state_indices if cache_indices is None else cache_indices
+    given = x, conv_state, weight, bias, indices, cache_seqlens
     known = None if torch.compiler.is_dynamo_compiling() else _updates.find(*given, activation, pad_slot_id)
     if known is not None:
         y = torch.empty_like(x)
@@ -157,10 +163,10 @@ def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cach
         _count(conv_state)
         return y
     weight, bias, silu = _parameters(x, (2, 3), 1, weight, bias, activation)
-    indices = _slots(x, 1, weight, _tensor("conv_state", conv_state), conv_state_indices, x.shape[0], pad_slot_id)
+    indices = _slots(x, 1, weight, tensor("conv_state", conv_state), indices, x.shape[0])
     seqlens = _list("cache_seqlens", cache_seqlens, x.shape[:1], x.device)
-    arguments = x, conv_state, weight, bias, indices, seqlens, None, None, silu
-    as_given = _ops.is_plain_call(*given) and all(a is b for a, b in zip(given, arguments))
+    arguments = x, conv_state, weight, bias, indices, seqlens, None, None, silu, pad_slot_id
+    as_given = _ops.is_plain_call(*given) and all(a is b for a, b in zip(given, arguments)) and pad_slot_id == -1
     if as_given and x.numel() and all(t is None or t.is_contiguous() for t in (weight, bias)):
         y, call = _run_states(*arguments)
         _updates.keep(call, *given, activation, pad_slot_id)
@@ -168,44 +174,18 @@ def causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, cach
     return _states(*arguments)
 
 
-def _packed(x, weight, bias, silu, starts, states, indices, has_initial, pad_slot_id):
-    n = starts.shape[0] - 1 if _tensor("query_start_loc", starts).dim() == 1 else -1
-    starts = _list("query_start_loc", starts, (max(n, 1) + 1,), x.device)
-    indices = _slots(x, 0, weight, states, indices, n, pad_slot_id)
-    has_initial = _list("has_initial_state", has_initial, (n,), x.device, (torch.bool,))
-    if states is None and has_initial is not None:
-        raise ValueError("has_initial_state: needs conv_states")
-    states = x.new_empty(0) if states is None else states
-    return _states(x.unsqueeze(0), states, weight, bias, indices, None, starts, has_initial, silu).squeeze(0)
-
-
 # Arguments. `channels` is the axis of channels of x.
-
-def _tensor(name, t):
-    return require_type(name, t, torch.Tensor, "a tensor is needed")
-
-
-def _require(name, t, shape, dtypes, device=_CPU):
-    if t is None:
-        return
-    if tuple(_tensor(name, t).shape) != tuple(shape):
-        raise ValueError(f"{name}: shape {list(t.shape)}, {list(shape)} fits the other tensors")
-    if t.dtype not in dtypes:
-        raise ValueError(f"{name}: {t.dtype}; {' or '.join(map(str, dtypes))}")
-    if t.device != device:
-        raise ValueError(f"{name}: on {t.device}; {device} is needed")
-
 
 def _parameters(x, axes, channels, weight, bias, activation, by_layers=False):
     """Taps and bias of one type, and whether SiLU follows."""
     types = (*_TYPES, torch.float64) if by_layers else tuple(_TYPES)
-    if _tensor("x", x).dim() not in axes:
+    if tensor("x", x).dim() not in axes:
         raise ValueError(f"x: {x.dim()} axes; {' or '.join(map(str, axes))}")
-    _require("x", x, x.shape, types, x.device)
-    if _tensor("weight", weight).dim() != 2 or not 1 <= weight.shape[1] <= 256:
+    require("x", x, x.shape, types, x.device)
+    if tensor("weight", weight).dim() != 2 or not 1 <= weight.shape[1] <= 256:
         raise ValueError(f"weight: shape {list(weight.shape)}; (channels, taps) with 1 to 256 taps")
-    _require("weight", weight, (x.shape[channels], weight.shape[1]), types, x.device)
-    _require("bias", bias, (x.shape[channels],), types, x.device)
+    require("weight", weight, (x.shape[channels], weight.shape[1]), types, x.device)
+    require("bias", bias, (x.shape[channels],), types, x.device)
     if bias is not None and bias.dtype != weight.dtype:
         weight, bias = weight.float(), bias.float()
     return weight, bias, choice("activation", activation, _ACTIVATIONS)
@@ -213,21 +193,21 @@ def _parameters(x, axes, channels, weight, bias, activation, by_layers=False):
 
 def _list(name, t, shape, device, dtypes=(torch.int32, torch.int64)):
     """A tensor as the library reads it: contiguous, in the first type."""
-    _require(name, t, shape, dtypes, device)
+    require(name, t, shape, dtypes, device)
     return None if t is None else t.to(dtypes[0]).contiguous()
 
 
-def _slots(x, channels, weight, states, indices, n, pad_slot_id):
-    """Slots of n sequences, with -1 for padding."""
+def _slots(x, channels, weight, states, indices, n):
+    """Slots of n sequences of states that fit."""
     indices = _list("cache_indices", indices, (n,), x.device)
     if states is not None:
         rows, past = x.shape[channels], weight.shape[1] - 1
-        if _tensor("conv_states", states).dim() != 3 or states.shape[1] != rows or states.shape[2] < past:
+        if tensor("conv_states", states).dim() != 3 or states.shape[1] != rows or states.shape[2] < past:
             raise ValueError(f"states: shape {list(states.shape)}; (slots, {rows}, at least {past})")
         if indices is None and states.shape[0] < n:
             raise ValueError(f"states: {states.shape[0]} slots for {n} sequences; give indices")
-        _require("states", states, states.shape, (x.dtype,), x.device)
-    return indices if indices is None or pad_slot_id == -1 else torch.where(indices == pad_slot_id, -1, indices)
+        require("states", states, states.shape, (x.dtype,), x.device)
+    return indices
 
 
 def _numbers(starts, frames):
@@ -290,9 +270,13 @@ def _compute_gradients(gy, gfinal, x, weight, bias, initial, seq_idx, silu, need
     return results
 
 
-def _run_states(x, states, weight, bias, indices, seqlens, starts, has_initial, silu):
-    """The output, and the struct of the call."""
+def _run_states(x, states, weight, bias, indices, seqlens, starts, has_initial, silu, pad=-1):
+    """The output, and the struct of the call. `pad` marks padding among the indices, for the library -1."""
     y, call = torch.empty_like(x), None
+    if indices is not None and pad != -1:
+        if (indices == -1).any():
+            raise ValueError(f"cache_indices: -1 is no slot, and pad_slot_id = {pad}")
+        indices = torch.where(indices == pad, -1, indices)
     sizes = {"slots": states.shape[0], "state_len": states.shape[2]} if states.numel() else {}
     if starts is not None:
         sizes["batch"] = starts.shape[0] - 1
@@ -304,32 +288,19 @@ def _run_states(x, states, weight, bias, indices, seqlens, starts, has_initial, 
     return y, call
 
 
-def _count(states):
-    """Counts a change in place, so that PyTorch refuses gradients for which the states were kept. Not where none are
-    recorded: it takes a tenth of an update of one frame."""
-    if torch.is_grad_enabled() and not states.is_inference():
-        torch.autograd.graph.increment_version(states)
-
-
 # Operators.
 
 _ARGUMENTS = "Tensor x, Tensor weight, Tensor? bias, Tensor? initial, Tensor? seq_idx, bool silu"
-causal_op = _ops.operator("causal_conv1d", f"({_ARGUMENTS}, bool final) -> (Tensor, Tensor)", _compute, _results)
 _gradients_op = _ops.operator("causal_conv1d_backward", f"(Tensor gy, Tensor? gfinal, {_ARGUMENTS}, bool[] needed) -> "
                               "(Tensor, Tensor, Tensor, Tensor)", _compute_gradients, _gradients)
 _states_op = _ops.operator("causal_conv1d_states", "(Tensor x, Tensor(a!) states, Tensor weight, Tensor? bias, Tensor? "
-                           "indices, Tensor? seqlens, Tensor? starts, Tensor? has_initial, bool silu) -> Tensor",
+                           "indices, Tensor? seqlens, Tensor? starts, Tensor? has_initial, bool silu, int pad=-1) -> Tensor",
                            lambda *arguments: _run_states(*arguments)[0], lambda x, *others: torch.empty_like(x),
                            ("states",))
 
 
 def _states(*arguments):
     return _run_states(*arguments)[0] if _ops.is_plain_call(*arguments[:4]) else _states_op(*arguments)
-
-
-def _save(ctx, inputs, output):
-    *tensors, ctx.silu, ctx.final = inputs
-    ctx.save_for_backward(*tensors)
 
 
 def _by_layers(x, weight, bias, silu, initial):
@@ -343,17 +314,18 @@ def _by_layers(x, weight, bias, silu, initial):
 
 def _backward(ctx, gy, gfinal):
     """By the library, or by layers where the gradients will be differentiated again."""
-    *tensors, seq_idx = ctx.saved_tensors
-    needed, g = ctx.needs_input_grad[:4], (gy, gfinal)[:1 + ctx.final]
+    (*tensors, seq_idx), (silu, final) = ctx.saved_tensors, ctx.others
+    needed, g = ctx.needs_input_grad[:4], (gy, gfinal)[:1 + final]
     if not torch.is_grad_enabled():
-        found = _gradients_op(gy, gfinal if ctx.final else None, *tensors, seq_idx, ctx.silu, list(needed))
+        found = _gradients_op(gy, gfinal if final else None, *tensors, seq_idx, silu, list(needed))
         return *(t if n else None for t, n in zip(found, needed)), None, None, None
     if seq_idx is not None:
         raise NotImplementedError("seq_idx: gradients of such calls cannot be differentiated again")
-    results = _by_layers(*tensors[:3], ctx.silu, tensors[3])[:len(g)]
+    results = _by_layers(*tensors[:3], silu, tensors[3])[:len(g)]
     wanted = [t for t, n in zip(tensors, needed) if n]
     found = iter(torch.autograd.grad(results, wanted, g, create_graph=True, allow_unused=True))
     return *(next(found) if n else None for n in needed), None, None, None
 
 
-causal_op.register_autograd(_backward, setup_context=_save)
+causal_op = _ops.operator("causal_conv1d", f"({_ARGUMENTS}, bool final) -> (Tensor, Tensor)", _compute, _results,
+                          backward=_backward)

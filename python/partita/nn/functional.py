@@ -13,8 +13,6 @@ from torch._C._functorch import TransformType
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.autograd import forward_ad
 
-from partita._errors import require_type
-
 from . import _calls, _export, _geometry, _ops
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fft_conv"]
@@ -45,9 +43,8 @@ def _functions(rank):
 
 def fft_conv(signal, kernel, bias=None, padding=0, padding_mode="constant", stride=1, dilation=1, groups=1):
     """The function of fft-conv-pytorch: a convolution of one to three axes of (batch, channels, axes...)."""
-    for name, t in (("signal", signal), ("kernel", kernel)):
-        require_type(name, t, torch.Tensor, "a tensor is needed")
-    rank = signal.dim() - 2
+    rank = _calls.tensor("signal", signal).dim() - 2
+    _calls.tensor("kernel", kernel)
     if rank not in _CONV:
         raise ValueError(f"signal has {signal.dim()} axes: 3 to 5")
     if padding_mode != "constant":
