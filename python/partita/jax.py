@@ -197,31 +197,32 @@ batching.primitive_batchers[_conv] = _mapped
 
 def _named(rank):
     """The functions of partita.nn.functional for a number of axes."""
-    def run(x, w, b, pads, layer, transposed=False):
+    def run(x, w, b, *layer, transposed=False):
         if x.ndim not in (rank + 1, rank + 2) or w.ndim != rank + 2:
             raise ValueError(f"input has {x.ndim} axes, weight {w.ndim}: {rank + 2} are needed, or {rank + 1} of one input")
-        stride, up, dilation, groups = layer
         if transposed:
-            w = jnp.flip(w, range(2, rank + 2)).reshape(groups, -1, *w.shape[1:]).swapaxes(1, 2)
+            w = jnp.flip(w, range(2, rank + 2)).reshape(layer[-1], -1, *w.shape[1:]).swapaxes(1, 2)
             w = w.reshape(-1, *w.shape[2:])
         if b is not None and b.shape != w.shape[:1]:
             raise ValueError(f"bias has shape {b.shape}: one number for each output channel, {w.shape[:1]}, is needed")
-        y = conv_general_dilated(x if x.ndim == w.ndim else x[None], w, stride, pads, up, dilation, None, groups)
+        y = conv_general_dilated(x if x.ndim == w.ndim else x[None], w, *layer)
         y = y if b is None else y + b.reshape(-1, *(1,) * rank)
         return y if x.ndim == w.ndim else y[0]
 
     def conv(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        layer = each_axis("stride", stride, rank), None, each_axis("dilation", dilation, rank), groups
+        steps, gaps = each_axis("stride", stride, rank), each_axis("dilation", dilation, rank)
         if padding == "causal" and rank == 1:
-            padding = [(layer[2][0] * (weight.shape[-1] - 1), 0)]
+            padding = [(gaps[0] * (weight.shape[-1] - 1), 0)]
         pads = padding.upper() if isinstance(padding, str) else each_axis("padding", padding, rank, pad)
-        return run(input, weight, bias, pads, layer)
+        return run(input, weight, bias, steps, pads, None, gaps, None, groups)
 
     def conv_transpose(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-        layer = (1,) * rank, each_axis("stride", stride, rank), each_axis("dilation", dilation, rank), groups
+        steps, gaps = each_axis("stride", stride, rank), each_axis("dilation", dilation, rank)
         pads = each_axis("padding", padding, rank, integer), each_axis("output_padding", output_padding, rank, natural)
-        pads = [(d * (k - 1) - p, d * (k - 1) - p + m) for d, k, p, m in zip(layer[2], weight.shape[2:], *pads)]
-        return run(input, weight, bias, pads, layer, transposed=True)
+        if any(m >= max(s, d) for m, s, d in zip(pads[1], steps, gaps)):
+            raise ValueError(f"output_padding = {output_padding!r}: must be below the stride or the dilation")
+        pads = [(d * (k - 1) - p, d * (k - 1) - p + m) for d, k, p, m in zip(gaps, weight.shape[2:], *pads)]
+        return run(input, weight, bias, (1,) * rank, pads, steps, gaps, None, groups, transposed=True)
 
     for function in (conv, conv_transpose):
         function.__name__ = function.__qualname__ = f"{function.__name__}{rank}d"

@@ -230,6 +230,15 @@ def test_named_functions_refuse():
             function(X, W, jnp.ones(1))
 
 
+def test_output_padding_is_below_stride_or_dilation():
+    x, w = samples((1, 2, 6)), samples((2, 3, 3), seed=2)
+    longer = pj.conv_transpose1d(x, w, stride=2, dilation=4, output_padding=3)  # as PyTorch, which adds zeros
+    assert_near(longer[..., :-3], pj.conv_transpose1d(x, w, stride=2, dilation=4), 6)
+    for options in (dict(), dict(stride=2, output_padding=2), dict(stride=(3, 1), output_padding=(2, 1))):
+        with pytest.raises(ValueError, match="output_padding = .*: must be below the stride or the dilation"):
+            pj.conv_transpose2d(X, W, **{"output_padding": 1} | options)
+
+
 def test_causal():
     x, w = samples((2, 3, 20)), samples((4, 3, 5), seed=2)
     expected = pj.conv1d(jnp.pad(x, ((0, 0), (0, 0), (8, 0))), w, dilation=2)
