@@ -74,6 +74,22 @@ def test_zarr(rng):
     np.testing.assert_array_equal(out[:], signal.correlate_pairs(x, 5, window=1500, stack=None))
 
 
+def test_dask(rng):
+    da = pytest.importorskip("dask.array", exc_type=ImportError)
+    x = rng.normal(size=(4, 3000))
+    for options in (dict(), dict(window=1500, overlap=200, normalise="zero-mean", stack="phase-weighted")):
+        y = signal.correlate_pairs(da.from_array(x, chunks=(2, 700)), 5, **options)
+        np.testing.assert_array_equal(y, signal.correlate_pairs(x, 5, **options))
+    z = da.from_array(x, chunks=700)
+    masked = da.ma.masked_where(z == x[1, 100], z)
+    assert np.isnan(signal.correlate_pairs(masked, 5)).all(axis=1).tolist() == [0, 1, 0, 0, 1, 1, 1, 0, 0, 0]
+    short = z.map_blocks(lambda block: block[:, 1:], dtype="f8")
+    for bad, text in ((z[:, z[0] > 0], r"signals has shape \(4, nan\)"),
+                      (short, r"samples 0 to 3000 have shape \(4, 2995\)")):
+        with pytest.raises(ValueError, match=text):
+            signal.correlate_pairs(bad, 5)
+
+
 @pytest.mark.parametrize("normalise", [True, "zero-mean"])
 def test_normalised_windows(normalise, rng):
     x = rng.normal(size=(4, 1200)) * [[1], [100], [0], [1]] + [[0], [1e4], [3], [0]]

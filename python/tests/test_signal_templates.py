@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from partita import signal
+from partita._signal import templates as module
 
 
 def direct(x, h, delays, weights, zero_mean):
@@ -70,6 +71,84 @@ def test_units_threads_and_chunks_change_nothing():
     for kwargs in ({"threads": 3}, {"chunk": 3000}, {"threads": 2, "chunk": 9000}):
         np.testing.assert_array_equal(one, signal.match_templates(x, templates, threshold=0.2, **kwargs))
     np.testing.assert_array_equal(one, signal.match_templates(x * 2.0**-30, templates * 2.0**20, threshold=0.2))
+
+
+def archive():
+    """A signal with gaps, and the arguments of a search for templates of several lengths with many matches."""
+    rng = np.random.default_rng(12)
+    x = rng.standard_normal((2, 40_000)).astype("f4")
+    x[1, 9000:9100] = np.nan
+    templates = [rng.standard_normal((2, m)) for m in (90, 30, 60, 90, 50)]
+    return x, templates, {"delays": [[0, 40], [5, -30], [0, 0], [7, 7], [70, 0]], "threshold": 0.25, "values": True,
+                          "weights": [[0.5, 0.5], [0.5, 0.4], [0, 1], [0.5, 0.5], [0.6, 0.5]]}
+
+
+def test_pieces_have_the_matches_of_the_whole(monkeypatch):
+    x, templates, search = archive()
+    whole = signal.match_templates(x, templates, **search)
+    monkeypatch.setattr(module, "_PIECE", 6000)
+    windows = module._windows(x.shape[1], {"distance": 90, "chunk": 0}, 160)
+    assert len(windows) == 8 and windows[1] == (4910, 5000, 10000, 10250) and windows[-1][2:] == (40_000, 40_250)
+    found = signal.match_templates(x, templates, **search)
+    np.testing.assert_array_equal(found[["template", "time"]], whole[["template", "time"]])
+    edges = np.arange(5000, 40_000, 5000)
+    assert (np.abs(found["time"][:, None] - edges) < 90).sum(axis=0).all() and set(found["template"]) == set(range(5))
+    # As in test_matches_are_direct_sums, both err: their blocks begin at other samples.
+    np.testing.assert_allclose(found["value"], whole["value"], rtol=0, atol=2e-7 * np.sqrt(4096 / 30) * 12)
+    np.testing.assert_allclose(found["channels"], whole["channels"], rtol=0, atol=1e-12)
+    assert len(module._windows(40_000, {"distance": 90, "chunk": 50_000}, 160)) == 1
+
+
+def test_values_are_correlations_of_channels(monkeypatch):
+    x, templates, search = archive()
+    found = signal.match_templates(x, templates, **search)
+    for template, time, _, channels in found[::29]:
+        for c in range(2):
+            if search["weights"][template][c] == 0:
+                assert channels[c] == 0
+                continue
+            window = x[c, time + search["delays"][template][c]:][:templates[template].shape[1]]
+            assert abs(np.corrcoef(window.astype(float), templates[template][c])[0, 1] - channels[c]) < 1e-14 * len(window)
+    monkeypatch.setattr(module, "_GATHERED", 200)  # two matches at a time
+    assert signal.match_templates(x, templates, **search).tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("scheduler, group", [("sync", 2), ("threads", 256), ("processes", 3)])
+def test_dask(scheduler, group, monkeypatch):
+    da = pytest.importorskip("dask.array", exc_type=ImportError)
+    import dask
+
+    from partita._dask import graph
+
+    x, templates, search = archive()
+    monkeypatch.setattr(module, "_PIECE", 6000)
+    monkeypatch.setattr(graph, "GROUP", group)
+    for options in (search, search | {"threshold": None, "mad": 3, "zero_mean": False}):
+        expected = signal.match_templates(x, templates, **options)
+        assert len(expected) > 200
+        for chunks in ((2, 7000), (1, (100, 20_000, 19_900))):
+            with dask.config.set(scheduler=scheduler):
+                found = signal.match_templates(da.from_array(x, chunks=chunks), templates, **options)
+            assert found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
+
+
+def test_arrays_in_chunks():
+    da = pytest.importorskip("dask.array", exc_type=ImportError)
+    zarr = pytest.importorskip("zarr")
+    x = np.random.default_rng(13).standard_normal(4000)
+    stored = zarr.create_array({}, shape=x.shape, chunks=(700,), dtype="f8")
+    stored[:] = x
+    masked = da.ma.masked_array(da.from_array(x, chunks=900), da.arange(4000, chunks=900) == 750)
+    for given, times in ((stored, [700]), (da.from_array(x, chunks=900), [700]), (masked, [])):
+        assert signal.match_templates(given, [x[700:800]], threshold=0.9)["time"].tolist() == times
+    assert len(signal.match_templates(da.from_array(x), [], threshold=0.9)) == 0
+    assert len(signal.match_templates(da.zeros((2, 0)), [x[None, :9].repeat(2, 0)], threshold=0.9)) == 0
+    y = da.from_array(x, chunks=900)
+    for bad, error, text in ((y[y > 0], ValueError, r"signal has shape \(nan,\): \(n,\)"),
+                             (y + 0j, TypeError, "signal has samples of complex128"),
+                             (y.map_blocks(lambda block: block[1:], dtype="f8"), ValueError, r"has shape \([38]99,\)")):
+        with pytest.raises(error, match=text):
+            signal.match_templates(bad, [x[700:800]], threshold=0.9)
 
 
 def test_one_channel_and_offsets():

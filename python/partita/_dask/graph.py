@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""The graph of a product: a task for each chunk of results and part of the taps, and one for each halo."""
+"""Graphs: of a product, with a task for each chunk of results and part of the taps, and one for each halo; of a search."""
 import bisect
 import itertools
 import math
 
+import dask
 import dask.array as da
 import numpy as np
 from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from partita._dask import layout, tasks
+from partita._dask import layout, made_by, tasks
 
 TERMS = 8  # arrays that one task adds
+GROUP = 256  # templates of one task, which share the transforms of the signal
 
 
 def checked(x):
@@ -127,3 +129,13 @@ class Builder:
                 self._graph[partial] = Task(partial, tasks.total, shape, self._product.dtype, *group)
                 terms.append((number, TaskRef(partial)))
         self._graph[key] = Task(key, tasks.total, shape, self._product.dtype, *(term for _, term in terms))
+
+
+def search(matches, x, windows, bank, *arguments):
+    """What `matches` finds in the windows of x, (first of the samples, .., end of the samples), by groups of the bank."""
+    x, task = checked(x), dask.delayed(tasks.search)
+    # On the longest template of all bits depend. It is in every group; weights of 0 omit it.
+    longest = (*bank[-1][:-1], np.zeros_like(bank[-1][-1]))
+    groups = [dask.delayed([*bank[k:k + GROUP], longest], traverse=False) for k in range(0, len(bank), GROUP)]
+    return dask.compute(*(task(made_by.wanted(), matches, x[..., w[0]:w[-1]], w, group, *arguments)
+                          for w in windows for group in groups))

@@ -155,6 +155,12 @@ def normalise(y, under, template, dtype):
     return (y * factor).astype(dtype)
 
 
+def search(made, matches, *arguments):
+    """The matches of some templates in some samples."""
+    made_by.check(made)
+    return matches(*arguments)
+
+
 def write(block, key, place, where, made):
     """Stores one chunk, also one of zeros alone: a chunk that exists is complete. `place`: of the array in its Zarr store."""
     import zarr

@@ -21,12 +21,13 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
     Parameters
     ----------
     signals : array_like
-        Real, of shape (signals, samples); `numpy.memmap` and arrays of Zarr or h5py are read in parts. Samples of 16 bits
-        and float32 are computed in float32, others in float64.
+        Real, of shape (signals, samples); `numpy.memmap` and arrays of Zarr, h5py or dask are read in parts. Samples of 16
+        bits and float32 are computed in float32, others in float64.
     max_lag : int
         The largest lag.
     pairs : array_like of int, optional
         Rows (i, j) of numbers of signals. By default all with i <= j: ``numpy.column_stack(numpy.triu_indices(n))``.
+        Results have the same bits whatever the other pairs, so that processes may share them.
     window, overlap : int, optional
         Samples of a window, and those that it shares with the next; what does not fill a window is not used. By default
         one window has all samples.
@@ -66,8 +67,7 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
     ((1, 11), 3, 1.0)
     """
     signals = signals if hasattr(signals, "shape") else np.asarray(signals)
-    signals = dtypes.real("signals", signals) if np.ma.isMaskedArray(signals) else signals
-    if len(signals.shape) != 2 or 0 in signals.shape:
+    if len(signals.shape) != 2 or not all(size > 0 for size in signals.shape):
         raise ValueError(f"signals has shape {tuple(signals.shape)}: (signals, samples) is needed")
     n, samples = signals.shape
     dtype, phases = np.result_type(signals.dtype, np.float32), stack == "phase-weighted"
@@ -119,12 +119,21 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
     return out
 
 
+def _read(signals, first, end):
+    """Samples of all signals. The size of a chunk of dask may not be what its array says."""
+    x = signals[:, first:end]
+    x = dtypes.real("signals", np.asanyarray(x.compute() if hasattr(x, "compute") else x))  # dask's __array__ omits masks
+    if x.shape != (signals.shape[0], end - first):
+        raise ValueError(f"signals: samples {first} to {end} have shape {x.shape}; {signals.shape} is the whole array's")
+    return x
+
+
 def _scales(signals, spans, normalise):
     """Means and factors of the signals of a window, of differences from the first sample."""
     start, samples = spans[0][0], spans[-1][1] - spans[0][0]
-    mean, energy, centre = 0, 0, np.asarray(signals[:, start:start + 1], float) * (normalise == "zero-mean")
+    mean, energy, centre = 0, 0, _read(signals, start, start + 1).astype(float) * (normalise == "zero-mean")
     for first, end in spans:
-        x = np.asarray(signals[:, first:end], float) - centre
+        x = _read(signals, first, end) - centre
         mean, energy = mean + x.sum(1, keepdims=True) / samples, energy + (x * x).sum(1, keepdims=True)
     mean = mean * (normalise == "zero-mean")
     energy = np.maximum(energy - mean**2 * samples, 0)
@@ -135,7 +144,7 @@ def _add(sums, signals, spans, max_lag, dtype, mean, factor):
     """Adds a window by spans of its samples."""
     for first, end in spans:
         before, after = min(first - spans[0][0], max_lag), min(spans[-1][1] - end, max_lag)
-        x = np.asarray(signals[:, first - before:end + after])
+        x = _read(signals, first - before, end + after)
         x = (x if factor is None else (x - mean) * factor).astype(dtype, copy=False)
         if x.strides[1] != x.itemsize or x.strides[0] < 0 or x.strides[0] % x.itemsize or not x.flags.aligned:
             x = np.ascontiguousarray(x)

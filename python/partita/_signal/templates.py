@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """match_templates: where thousands of templates of several channels are in a signal."""
 import os
+import sys
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from partita._signal import dtypes
 _MATCH = np.dtype([("template", np.intp), ("time", np.int64), ("value", float)])  # as struct partita_match
 _LARGEST = 2.0**64  # weight, whose products with correlations stay in the range of single precision
 _FAR = 2**40  # samples beyond any delay
+_PIECE = 2**22  # samples that are searched at a time, and by one task of dask
+_GATHERED = 2**20  # samples under matches that are gathered at a time
 
 
 def match_templates(signal, templates, *, threshold=None, mad=None, distance=None, delays=None, weights=None,
@@ -28,7 +31,8 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     Parameters
     ----------
     signal : array_like
-        Of shape (channels, n), or (n,). Computed in single precision, sums for norms in double.
+        Of shape (channels, n), or (n,). Computed in single precision, sums for norms in double. `numpy.memmap` and arrays
+        of Zarr, h5py and dask are read in pieces; those of dask are searched where dask computes.
     templates : sequence of array_like
         Each of shape (channels, length), or (length,); lengths may differ.
     threshold : float, optional
@@ -45,12 +49,12 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     zero_mean : bool, optional
         Subtract the means of templates and of the signal under them.
     chunk : int, optional
-        The signal is split evenly into chunks of at most so many samples, by default 2**18. Memory is about 4 bytes for
-        each channel and sample of a chunk, 4 more for each thread.
+        Each piece of the signal is split evenly into chunks of at most so many samples, by default 2**18. Memory is
+        about 4 bytes for each channel and sample of a chunk, 4 more for each thread.
     values : bool, optional
         Whether the result has a field `channels` with the correlation of each channel.
     threads : int, optional
-        By default what `partita.set_threads` says, or all cores.
+        By default what `partita.set_threads` says, or all cores; of each task of dask 1.
 
     Returns
     -------
@@ -61,9 +65,10 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     Notes
     -----
     There is no value where samples under a template do not exist, are infinite, NaN or masked, which is how gaps are
-    given. The correlation with a silent channel, or with `zero_mean` a constant one, is 0. A signal without end is
-    searched in pieces that overlap by templates, delays and twice the distance; of a piece, matches near its ends may be
-    wrong.
+    given. The correlation with a silent channel, or with `zero_mean` a constant one, is 0.
+
+    Signals of more than 2**22 samples are searched in pieces that overlap by templates, delays and twice the distance.
+    They depend on sizes alone: results have the same bits for arrays of NumPy and dask, whatever chunks and workers.
 
     Examples
     --------
@@ -78,11 +83,11 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     >>> found["template"], found["time"], found["value"].round(1)
     (array([0, 1]), array([ 700, 4000]), array([ 0.7, -0.9]))
     """
-    x = np.atleast_2d(_array("signal", signal))
+    x = signal if hasattr(signal, "chunks") else _array("signal", signal)
     events = [np.atleast_2d(_array(f"templates[{i}]", h)) for i, h in enumerate(templates)]
-    channels, count = x.shape[0], len(events)
-    if x.ndim != 2 or channels == 0:
-        raise ValueError(f"signal has shape {x.shape}: (n,) or (channels, n) is needed")
+    channels, count = x.shape[0] if len(x.shape) == 2 else 1, len(events)
+    if len(x.shape) not in (1, 2) or not channels > 0 or not x.shape[-1] >= 0:
+        raise ValueError(f"signal has shape {tuple(x.shape)}: (n,) or (channels, n) is needed")
     for i, h in enumerate(events):
         if h.ndim != 2 or h.shape[0] != channels or h.shape[1] == 0:
             raise ValueError(f"templates[{i}] has shape {h.shape}: ({channels}, length) is needed, as the signal has")
@@ -96,26 +101,36 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
             raise ValueError(f"templates[{i}], channel {c}: must be finite and not {'constant' if zero_mean else '0'}; "
                              "set its weight to at most 2**64, or to 0 to omit it")
     first = np.min(delays, axis=1, where=weights != 0, initial=_FAR)
-    # Templates of one length follow each other, so that norms are computed once.
-    order = np.argsort([h.shape[1] for h in events], kind="stable")
-    found = _search(_single(x, zero_mean), [_single(events[i], zero_mean) for i in order],
-                    np.where(weights != 0, delays - first[:, None], 0)[order].astype(np.uintp), weights[order], {
+    delays = np.where(weights != 0, delays - first[:, None], 0)
+    # Templates of one length follow each other, so that norms are computed once; the longest is the last one.
+    bank = sorted(zip(range(count), events, first, delays, weights), key=lambda row: row[1].shape[1])
+    longest = max((h.shape[1] for h in events), default=0)
+    by_dask = isinstance(x, getattr(sys.modules.get("dask.array"), "Array", ()))
+    settings = {
         "zero_mean": bool(zero_mean),
         "chunk": optional(positive, "chunk", chunk) or 0,
         "threshold": 0 if threshold is None else float(threshold),
         "mad": 0 if mad is None else float(mad),
-        "distance": optional(positive, "distance", distance) or 0,
-        "threads": optional(positive, "threads", threads) or get_threads() or os.cpu_count() or 1,
-    })
-    result = np.zeros(len(found), _MATCH.descr + ([("channels", float, (channels,))] if values else []))
-    result["template"], result["value"] = order[found["template"]], found["value"]
-    result["time"] = found["time"] - first[result["template"]]
-    result.sort(order=["template", "time"])
-    for row in result if values else ():
-        i = row["template"]
-        for c in np.flatnonzero(weights[i]):
-            row["channels"][c] = _correlation(x[c, row["time"] + delays[i, c]:], events[i][c], zero_mean)
-    return result
+        "distance": optional(positive, "distance", distance) or longest,
+        "threads": optional(positive, "threads", threads) or (1 if by_dask else get_threads() or os.cpu_count() or 1),
+    }
+    windows = _windows(x.shape[-1] if bank else 0, settings, longest + int(delays.max(initial=0)))
+    dtype = np.dtype(_MATCH.descr + ([("channels", float, (channels,))] if values else []))
+    if by_dask and windows:
+        from partita._dask import graph
+        found = graph.search(_matches, x, windows, bank, settings, dtype)
+    else:
+        found = [_matches(x[..., w[0]:w[-1]], w, bank, settings, dtype) for w in windows]
+    result = np.concatenate([np.empty(0, dtype), *found])
+    return result[np.lexsort((result["time"], result["template"]))]
+
+
+def _windows(n, settings, reach):
+    """(first, begin, end, last): matches from `begin` to `end` depend on samples from `first` to `last` alone."""
+    before, after = settings["distance"], settings["distance"] + reach
+    most = max(_PIECE, settings["chunk"], 16 * (before + after))
+    size = n if n <= most else -(-n // -(-n // (most - before - after)))
+    return [(max(begin - before, 0), begin, begin + size, begin + size + after) for begin in range(0, n, size or 1)]
 
 
 def _array(name, x):
@@ -142,13 +157,27 @@ def _single(x, zero_mean):
     return np.ascontiguousarray(x, np.float32)
 
 
-def _rows(x):
-    return [ffi.from_buffer("float[]", row) for row in x]
+def _matches(x, window, bank, settings, dtype):
+    """The matches of a window, in its samples of the signal."""
+    (first, begin, end, _), (numbers, events, earliest, delays, weights) = window, zip(*bank)
+    x, zero_mean = np.atleast_2d(_array("signal", x)), settings["zero_mean"]
+    single, *singles = (_single(samples, zero_mean) for samples in (x, *events))
+    found = _search(single, singles, np.array(delays, np.uintp), np.array(weights), settings)
+    found = found[(found["time"] >= begin - first) & (found["time"] < end - first)]
+    result = np.zeros(len(found), dtype)
+    for i in np.unique(found["template"]) if "channels" in dtype.names else ():
+        rows = np.flatnonzero(found["template"] == i)
+        for c in np.flatnonzero(weights[i]):
+            starts = found["time"][rows] + delays[i][c]
+            result["channels"][rows, c] = _correlations(x[c], starts, events[i][c], zero_mean)
+    result["template"], result["value"] = np.take(numbers, found["template"]), found["value"]
+    result["time"] = found["time"] + first - np.take(earliest, found["template"])
+    return result
 
 
 def _search(x, events, delays, weights, settings):
     """All matches, in any order; the delays of each template begin at 0."""
-    samples, rows = ffi.new("float *[]", _rows(events)), ffi.new("float *[]", _rows(x))
+    samples, rows = (ffi.new("float *[]", [ffi.from_buffer("float[]", a) for a in arrays]) for arrays in (events, x))
     lengths = ffi.new("size_t[]", [h.shape[1] for h in events])
     matches = ffi.gc(ffi.new("struct py_matches *"), lib.py_matches_free)
     options = ffi.new("struct partita_match_options *", settings | {
@@ -163,10 +192,14 @@ def _search(x, events, delays, weights, settings):
     return np.frombuffer(bytes_found, _MATCH).copy()
 
 
-def _correlation(x, h, zero_mean):
-    """One correlation at lag 0, in double."""
-    a, b = np.array(x[:len(h)], float), np.array(h, float)
-    if zero_mean:
-        a, b = a - a.mean(), b - b.mean()
-    norm = np.linalg.norm(a) * np.linalg.norm(b)
-    return a @ b / norm if norm else 0.0
+def _correlations(x, starts, h, zero_mean):
+    """The correlations of h with the samples from each start on, in double."""
+    windows, h = np.lib.stride_tricks.sliding_window_view(x, len(h)), h.astype(float)
+    h = h - h.mean() if zero_mean else h
+    result, step = np.zeros(len(starts)), max(1, _GATHERED // len(h))
+    for k in range(0, len(starts), step):
+        under = windows[starts[k:k + step]].astype(float)
+        under = under - under.mean(axis=1, keepdims=True) if zero_mean else under
+        norms = np.linalg.norm(under, axis=1) * np.linalg.norm(h)
+        np.divide((under * h).sum(axis=1), norms, out=result[k:k + step], where=norms > 0)
+    return result
