@@ -12,12 +12,15 @@ import time
 import numpy as np
 import pytest
 import signal_oracle as oracle
+from test_signal_templates import archive
 
 da = pytest.importorskip("dask.array", exc_type=ImportError)
 distributed = pytest.importorskip("distributed", exc_type=ImportError)
 import dask  # noqa: E402
 
 from partita import dask as parallel  # noqa: E402
+from partita import signal  # noqa: E402
+from partita._signal import templates  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not os.environ.get("PARTITA_SLOW"), reason="a long run: PARTITA_SLOW=1")
 SECONDS = 90  # for any wait; runs take a few
@@ -88,6 +91,14 @@ def test_results_are_spilled(client):
     distributed.wait(y, timeout=SECONDS)
     assert sum(client.run(spilled).values()) > 10
     check(client.compute(y).result(timeout=SECONDS), 1)
+
+
+def test_templates_are_searched(client, monkeypatch):
+    x, events, search = archive()
+    monkeypatch.setattr(templates, "_PIECE", 6000)
+    found = signal.match_templates(da.from_array(x, chunks=(1, 7000)).map_blocks(slowly, dtype="f4"), events, **search)
+    assert found.tobytes() == signal.match_templates(x, events, **search).tobytes()
+    assert sum(client.run(lambda: "partita._signal.templates" in sys.modules).values()) > 1
 
 
 @pytest.mark.parametrize("blow", [signals.SIGKILL, signals.SIGSTOP], ids=["killed", "paused"])
