@@ -69,7 +69,9 @@ struct partita_correction {
     // The power at f is the mean of those from f / s to f s, s = 2^(1 / (2 smoothing)): smoothing
     // by 1/3 octave is 3. 1 to 1000 [taps: 12; averages: none].
     double smoothing;
-    double low, high;   // range that is corrected, up to rate/2 [20; the lower of 20000, 0.45 rate]
+    // The range that is corrected, up to rate/2, which is that of the loudspeaker: what it does not
+    // play counts in L [20; the lower of 20000 and 0.45 rate].
+    double low, high;
     double edge;        // in octaves, 0.01 to 4 [0.5]
     double boost;       // the largest gain in dB, 0.01 to 60 [6]
     double attenuation; // the largest reduction in dB, 0.01 to 120 [no limit]
