@@ -38,7 +38,7 @@ LIMITS = {
     "conditionals": (0, "lines of lib/ and design/ with nested conditional operators"),
     "lines_cpu": (32780, "lines in lib/ without lib/bank, lib/cuda and lib/sequence"),  # the redesign reached 31 780
     "lines_design": (1480, "lines in design/ without design/correction and design/equalizer"),
-    "lines_measured": (1380, "lines in design/correction and design/equalizer"),
+    "lines_measured": (1222, "lines in design/correction and design/equalizer"),
     "lines_cuda": (17042, "lines in lib/cuda"),  # the redesign reached 17 190
     "lines_bank": (1800, "lines in lib/bank"),
     "lines_sequence": (1500, "lines in lib/sequence"),

@@ -8,10 +8,7 @@
 
 #include <partita/equalizer.h>
 
-// The log of a caller's struct, which may be NULL.
-#define LOG_GIVEN(given) ((given) && (given)->log.line ? (given)->log : log_default())
-
-enum { SECTION_MAX_BIQUADS = 8 };
+enum { MAX_SECTIONS = 4096, SECTION_MAX_BIQUADS = 8, MAX_DECIBELS = 150 };
 
 // Biquads in series.
 struct biquad_chain {
@@ -22,36 +19,36 @@ struct biquad_chain {
 // The gain of a chain, for design_bins_symmetric too.
 double chain_gain(const void *chain, double frequency);
 
-// Checks a section and appends its biquads, up to SECTION_MAX_BIQUADS. `name` is that of the
-// section in messages, such as "sections[2]". False: refused, after a line in the log.
-bool section_append(const struct partita_log *log, const char *name,
-                    const struct partita_section *section, double rate, struct biquad_chain *chain);
-
-// Poles of a low pass: factors of its frequency, and q, which is 0 for a single real pole.
-struct section_pole {
-    double factor, q;
-};
-size_t section_poles(enum partita_section_family family, int order, struct section_pole *ret);
-
 // Taps of the bands of a crossover, or of an equalizer as its one band.
 struct taps_job {
     const char *name; // of the caller's struct, for messages
-    double rate, tail;
-    size_t taps; // 0: to be chosen
-    enum partita_equalizer_phase phase;
-    struct partita_log log;
-    struct partita_allocator allocator;
-    size_t bands;
+    double *taps;     // the caller's [bands][n]; NULL: only their number is wanted
+    size_t n;         // 0 without them
+    struct partita_crossover given;
     struct biquad_chain chain[PARTITA_MAX_BANDS];
-    double factor[PARTITA_MAX_BANDS];
-    size_t delay[PARTITA_MAX_BANDS];
+    bool linear; // phase
+    struct partita_equalizer_result result;
+    // A band's response from frame 0 on; one of linear phase is symmetric around it.
+    double *frames, *left; // left[n_frames + 1]: the energy from a frame on, on both sides
+    size_t n_frames;
+    double floor; // of wanted gains that are compared, dB
 };
 
-// Checks the fields before `bands` and fills in defaults. False: refused, after a line in the log.
+// Checks the fields of `given` but for bands and crossings, taps and n; fills in defaults. False:
+// refused, after a line in the log.
 bool job_resolve(struct taps_job *job);
 
-// Writes taps[bands][n] and the result or, without taps, the result's number of taps.
-enum partita_status job_run(const struct taps_job *job, double *taps, size_t n,
-                            struct partita_equalizer_result *ret_result, size_t result_bytes);
+// Appends the biquads of a section, up to SECTION_MAX_BIQUADS. An all pass may have a family here:
+// it is the sum of a low pass and a high pass of that family, see equalizer.c.
+void section_append(const struct partita_section *section, double rate, struct biquad_chain *chain);
+
+// The same for a section that may be refused: false, after a line in the log, which has the name
+// of the caller's list.
+bool section_append_checked(struct taps_job *job, size_t band, const char *list, size_t index,
+                            const struct partita_section *section);
+
+// Writes taps and result or, without taps, the result's number of taps.
+enum partita_status job_run(struct taps_job *job, struct partita_equalizer_result *ret_result,
+                            size_t result_bytes);
 
 #endif

@@ -164,7 +164,7 @@ struct partita_equalizer_result {
 // Ranges:  n is equalizer.taps or, if that is 0, any number of taps.
 // Errors:  as partita_equalizer_biquads; PARTITA_ERR_ARG for another n; PARTITA_ERR_UNSUPPORTED if
 //          786432 taps are too few.
-// Memory:  allocates working memory: 8 MiB and some 200 bytes a tap.
+// Memory:  allocates working memory: 16 MiB and some 200 bytes a tap.
 // Time:    proportional to taps and sections; not real-time safe.
 // Threads: any.
 PARTITA_API enum partita_status

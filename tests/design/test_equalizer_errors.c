@@ -162,6 +162,24 @@ static void crossover(void **state)
     }
 }
 
+// Half of each rate is the limit of another field, which may be 0 nevertheless.
+static void rates(void **state)
+{
+    const double rates[] = {2, 32, 40, 2000, 2e6};
+    (void)state;
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        const struct partita_section list[] = {
+            {AT = rates[i] / 8, .gain = 1},
+            {.kind = PARTITA_SECTION_LOW_SHELF, AT = rates[i] / 8, .gain = 1},
+            {.kind = PARTITA_SECTION_GENERAL_NOTCH,
+             AT = rates[i] / 8,
+             .target_frequency = rates[i] / 9}};
+        const struct partita_equalizer all = {.rate = rates[i], .sections = list, .n_sections = 3};
+        struct partita_equalizer_result result;
+        assert_ok(partita_equalizer_taps(&all, NULL, 0, &result));
+    }
+}
+
 // Two gains at one frequency, and a resonance that rings for too long.
 static void out_of_reach(void **state)
 {
@@ -240,7 +258,7 @@ static void without_memory(void **state)
     }
 }
 
-static struct CMUnitTest tests[N_SECTIONS + 5];
+static struct CMUnitTest tests[N_SECTIONS + 6];
 
 int main(void)
 {
@@ -249,6 +267,7 @@ int main(void)
         tests[n++] = named_test(section, &sections[i], "refused/%zu-%s", i, sections[i].says);
     tests[n++] = named_test(equalizer, NULL, "equalizer");
     tests[n++] = named_test(crossover, NULL, "crossover");
+    tests[n++] = named_test(rates, NULL, "rates");
     tests[n++] = named_test(out_of_reach, NULL, "out-of-reach");
     tests[n++] = named_test(trivial, NULL, "trivial");
     tests[n++] = named_test(without_memory, NULL, "without-memory");
