@@ -40,6 +40,14 @@ def _number(name, value):
         raise TypeError(f"{name} = {value!r}: a number is needed") from None
 
 
+def _chosen(name, value):
+    """A number other than 0, which is None in C: `boost=0` is not the default boost."""
+    number = 0.0 if value is None else _number(name, value)
+    if value is not None and number == 0:
+        raise ValueError(f"{name} = {value!r}: a number other than 0 is needed; without it the default holds")
+    return number
+
+
 def _numbers(name, value):
     """One or two numbers as a tuple."""
     values = () if value is None else tuple(value) if isinstance(value, (tuple, list, np.ndarray)) else (value,)
@@ -122,7 +130,7 @@ class Design:
             "method": choice("method", self.method, _METHODS),
             "rate": _number("rate", self.rate),
             "cutoff": _numbers("cutoff", self.cutoff),
-            **{name: optional(_number, name, getattr(self, name)) or 0 for name in ("width", "attenuation", "ripple")},
+            **{name: _chosen(name, getattr(self, name)) for name in ("width", "attenuation", "ripple")},
             "taps": optional(positive, "taps", self.taps) or 0,
             "table": keep,
             "table_count": len(points),

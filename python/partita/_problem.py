@@ -20,9 +20,10 @@ _SAME_IN_C = ("rank", "batch", "in_channels", "groups", "kernel", "stride", "dil
 
 def choice(name, value, values):
     """The value in C of a word."""
-    if value not in values:
-        raise ValueError(f"{name} = {value!r}: one of {', '.join(map(repr, values))}")
-    return values[value]
+    try:
+        return values[value]
+    except (KeyError, TypeError):  # TypeError: a list, which has no hash
+        raise ValueError(f"{name} = {value!r}: one of {', '.join(map(repr, values))}") from None
 
 
 def integer(name, value):

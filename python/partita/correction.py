@@ -4,10 +4,10 @@ import typing
 
 import numpy as np
 
-from partita._design import _number, _points
-from partita._errors import check, log
+from partita._design import _chosen, _number, _points
+from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
-from partita._problem import choice, optional, positive
+from partita._problem import choice, positive
 
 __all__ = ["Report", "average", "house_curve", "invert", "match", "smooth"]
 
@@ -42,9 +42,18 @@ class Report(typing.NamedTuple):
 
 def _call(function, responses, rate, *out, target=None, mean="energy", phase="minimum", taps=None, **fields):
     """Calls a function of the library with a struct partita_correction; `out` are its results."""
-    responses = np.asarray(responses, np.float64, order="C")
+    try:
+        responses = np.asarray(responses)
+        if responses.dtype.kind == "c":
+            raise TypeError("complex samples; impulse responses are real")
+        responses = np.asarray(responses, np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"responses: {error}") from None
     if responses.ndim not in (1, 2) or not responses.size:
         raise ValueError(f"responses has shape {responses.shape}, not (frames,) or (positions, frames)")
+    if responses.ndim == 2 and responses.shape[0] > responses.shape[1]:
+        raise ValueError(f"responses has shape {responses.shape}: more positions than frames; if these are (frames, "
+                         "positions), give the transpose, responses.T")
     points = _points("target", house_curve(target) if isinstance(target, str) else target)
     out = [np.empty(responses.shape[-1]) if item is None else item for item in out]
     correction = ffi.new("struct partita_correction *", {
@@ -52,13 +61,13 @@ def _call(function, responses, rate, *out, target=None, mean="energy", phase="mi
         "taps": taps or 0, "mean": choice("mean", mean, _MEANS), "phase": choice("phase", phase, _PHASES),
         "target": ffi.cast("struct partita_design_point *", points.ctypes.data) if len(points) else ffi.NULL,
         "target_count": len(points), "log": log(),
-        **{name: optional(_number, name, value) or 0 for name, value in fields.items()},
+        **{name: _chosen(name, value) for name, value in fields.items()},
     })
     arrays = [ffi.from_buffer("double []", item) if isinstance(item, np.ndarray) else item for item in out]
     try:
         check(function(correction, ffi.from_buffer("double []", responses), *arrays))
     except (ValueError, NotImplementedError) as error:
-        raise type(error)(str(error).replace("correction.", "")) from None
+        raise type(error)(str(error).replace("correction.", "").replace("partita_", "partita.")) from None
     return out
 
 
@@ -133,6 +142,10 @@ def smooth(response, rate, smoothing=3, *, window=None):
 
 def match(reports):
     """The gains in dB, at most 0, and delays in frames that make the channels of these reports equally loud and late."""
+    reports = [require_type("reports", report, Report, "a list of what invert returns second is needed, a Report of each "
+                            "channel") for report in reports]
+    if not reports:
+        raise ValueError("reports has no Report; one of each channel is needed")
     levels, arrivals = np.array([(report.level, report.arrival) for report in reports]).T
     return levels.min() - levels, arrivals.max() - arrivals
 

@@ -74,6 +74,8 @@ def test_channels_are_matched():
     ({"target": [1, 2]}, ValueError, "target has shape (2,), not (points, 2)"),
     ({"target": [(0.02, 0), (10, -3)]}, ValueError, "target: has points from 0.02 to 10, outside of the range"),
     ({"boost": "a"}, TypeError, "boost = 'a': a number is needed"),
+    ({"boost": 0}, ValueError, "boost = 0: a number other than 0 is needed"),
+    ({"phase": ["linear"]}, ValueError, "phase = ['linear']: one of"),
     ({"boost": 100}, ValueError, "boost = 100: must be from 0.01 to 60"),
     ({"high": 30000}, ValueError, "high = 30000: must be from"),
     ({"taps": 1000}, ValueError, "taps = 1000: must be from 4800, 2 periods of low"),
@@ -89,12 +91,26 @@ def test_messages(options, error, text):
 @pytest.mark.parametrize("responses, text", [
     (np.zeros(100), "responses[0]: is silent"),
     ([1, np.nan], "responses[0][1] = nan: must be finite"),
-    (np.sin(np.arange(48000)), "responses[0]: has no peak; partita_deconvolve"),
+    (np.sin(np.arange(48000)), "responses[0]: has no peak; partita.deconvolve"),
     (1.0, "responses has shape (), not (frames,) or (positions, frames)"),
     (np.empty((2, 0)), "responses has shape (2, 0)"),
+    (np.zeros((480, 2)), "responses has shape (480, 2): more positions than frames"),
+    ([[1, 0], [1]], "responses: setting an array element"),
+    ("hall.wav", "responses: could not convert string to float: 'hall.wav'"),
 ])
 def test_responses_are_checked(responses, text):
     for function in (invert, average):
         with pytest.raises(ValueError) as raised:
             function(responses, RATE)
         assert text in str(raised.value)
+
+
+def test_complex_responses_are_refused():
+    with pytest.raises(TypeError, match="responses: complex samples; impulse responses are real"):
+        average(np.fft.fft(room(1)), RATE)
+
+
+@pytest.mark.parametrize("reports, error", [([], ValueError), ([(np.ones(3), None)], TypeError)])
+def test_reports_are_checked(reports, error):
+    with pytest.raises(error, match="reports .* Report"):
+        match(reports)
