@@ -6,8 +6,8 @@ import typing
 
 import numpy as np
 
-from partita._design import _number
-from partita._errors import check, log
+from partita._design import _chosen, _number, _points
+from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
 from partita._problem import choice, natural, optional, positive
 
@@ -18,7 +18,8 @@ _KINDS, _FAMILIES, _PHASES = (
 _LISTED = dict(PK="peak", PEQ="peak", MODAL="peak", LP="low-pass", LPQ="low-pass", HP="high-pass", HPQ="high-pass",
                BP="band-pass", NO="notch", AP="all-pass", LS="low-shelf", LSC="low-shelf", LSQ="low-shelf",
                HS="high-shelf", HSC="high-shelf", HSQ="high-shelf")
-_FIELDS = {"frequency": "Fc", "gain": "Gain", "q": r"\bQ", "bandwidth": r"\bBW\s+Oct", "slope": r"^(?=\s*[\d.,]+\s*dB)"}
+_FIELDS = {"frequency": r"\bFc", "gain": r"\bGain", "q": r"\bQ", "bandwidth": r"\bBW\s+Oct",
+           "slope": r"^(?=\s*[\d.,]+\s*dB)"}
 _DEFAULTS = {"notch": {"q": 30}, "low-shelf": {"slope": 10.8}, "high-shelf": {"slope": 10.8}}  # of Room EQ Wizard
 _REFUSED = "CHANNEL COPY CONVOLUTION DELAY INCLUDE IF ELSEIF ELSE EVAL LOUDNESSCORRECTION VSTPLUGIN".split()
 
@@ -38,8 +39,15 @@ class EqualizerTaps(typing.NamedTuple):
 
 
 def _section(name, section):
-    made = {**section, "kind": choice(f"{name}: kind", section.get("kind", "peak"), _KINDS),
+    require_type(name, section, dict, 'sections are dicts, for example {"frequency": 100, "gain": 3, "q": 1}')
+    known = {field for field, _ in ffi.typeof("struct partita_section").fields} - {"biquad"} | {"coefficients"}
+    if unknown := section.keys() - known:
+        raise ValueError(f"{name} has no field {min(unknown, key=str)!r}: there are {', '.join(sorted(known))}")
+    kind = section.get("kind", "biquad" if "coefficients" in section else "peak")
+    made = {**section, "kind": choice(f"{name}: kind", kind, _KINDS),
             "family": choice(f"{name}: family", section.get("family", "default"), _FAMILIES)}
+    if kind == "biquad" and "coefficients" not in section:
+        raise ValueError(f"{name}: a biquad needs coefficients, the numbers b0, b1, b2, a0, a1, a2")
     try:
         if "coefficients" in made:
             b0, b1, b2, a0, a1, a2 = map(float, made.pop("coefficients"))
@@ -49,13 +57,21 @@ def _section(name, section):
         raise ValueError(f"{name} = {section!r}: {error}") from None
 
 
+def _crossing(found):
+    return {"frequency": "frequencies"}.get(found[2], found[2]) + found[1]
+
+
 def _make(function, struct, shape, rate, phase, taps, tail):
-    struct.rate, struct.phase, struct.log = _number("rate", rate), choice("phase", phase, _PHASES), log()
-    struct.taps, struct.tail = optional(positive, "taps", taps) or 0, optional(_number, "tail", tail) or 0
+    struct.rate, struct.phase, struct.log = _chosen("rate", rate), choice("phase", phase, _PHASES), log()
+    struct.taps, struct.tail = optional(positive, "taps", taps) or 0, _chosen("tail", tail)
     result = ffi.new("struct partita_equalizer_result *")
-    check(function(struct, ffi.NULL, 0, result))
-    made = np.empty((*shape, result.taps))
-    check(function(struct, ffi.from_buffer("double []", made), result.taps, result))
+    try:
+        check(function(struct, ffi.NULL, 0, result))
+        made = np.empty((*shape, result.taps))
+        check(function(struct, ffi.from_buffer("double []", made), result.taps, result))
+    except (ValueError, NotImplementedError) as error:  # in the words of the arguments
+        text = re.sub(r"\b(equalizer|crossover)\.", "", str(error))
+        raise type(error)(re.sub(r"crossing(\[\d\])\.(\w+)", _crossing, text)) from None
     return EqualizerTaps(made, *(getattr(result, name) for name in EqualizerTaps._fields[1:]))
 
 
@@ -105,7 +121,7 @@ def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=
 
     Parameters
     ----------
-    frequencies : sequence of float
+    frequencies : float or sequence of float
         Where neighbours meet, ascending: one fewer than bands.
     family, order : optional
         Of all crossings, or a sequence with one for each: "linkwitz-riley", "butterworth" or "bessel".
@@ -125,6 +141,7 @@ def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=
     >>> len(three.taps), three.deviation < 0.001
     (3, True)
     """
+    frequencies = frequencies if isinstance(frequencies, (tuple, list, np.ndarray)) else [frequencies]
     bands = len(frequencies) + 1
 
     def each(name, value, count, convert):
@@ -138,21 +155,36 @@ def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=
     struct = ffi.new("struct partita_crossover *", {
         "bands": bands, "crossing": list(zip(at, families, orders)), "gain": each("gain", gain, bands, _number),
         "delay": each("delay", delay, bands, natural),
-        "inverted": each("inverted", inverted, bands, lambda _, v: bool(v))})
+        "inverted": each("inverted", inverted, bands, lambda name, v: choice(name, v, {False: False, True: True}))})
     return _make(lib.partita_crossover_taps, struct, (bands,), rate, phase, taps, tail)
+
+
+def _decimal(text, line):
+    """A number of a line; commas are decimal marks, or separate thousands, as the numbers of the line say."""
+    numbers = re.findall(r"\d[\d.,]*", line)
+    comma = any(re.search(r"^0,|,(?=\d)(?!\d{3}(?!\d))", number) for number in numbers)
+    if not comma and "," in text and not any("." in number for number in numbers):
+        raise ValueError(f"{line.strip()!r}: {text} may be two numbers; write it without a mark, or with a point")
+    mark, group = (",", ".") if comma else (".", ",")
+    if not re.fullmatch(rf"[-+]?(\d+|\d{{1,3}}(\{group}\d{{3}})+)(\{mark}\d*)?", text.strip()):
+        raise ValueError(f"{line.strip()!r}: {text!r} is no number")
+    return float(text.replace(group, "").replace(mark, "."))
 
 
 def _listed(line):
     """The section of a line: "ON PK Fc 105 Hz Gain -2.4 dB Q 0.70"; None if it is off."""
-    found = re.match(r"\s*ON\s+([A-Z]+)(.*)", line, re.I)
-    if not found or found[1].upper() == "NONE":
+    found = re.match(r"\s*(ON|OFF)\b\s*([A-Z]*)(.*)", line, re.I)
+    if not found:
+        raise ValueError(f"{line.strip()!r}: needs ON or OFF at its begin")
+    if found[1].upper() == "OFF" or found[2].upper() == "NONE":
         return None
-    kind = _LISTED[name := choice(f"{line.strip()!r}: type", found[1].upper(), {k: k for k in _LISTED})]
+    kind = _LISTED[name := choice(f"{line.strip()!r}: type", found[2].upper(), {k: k for k in _LISTED})]
     section = {"kind": kind}
     for field, word in _FIELDS.items():
-        value = re.search(word + r"\s*([-+]?[\d.,]+)", found[2], re.I)
+        value = re.search(word + r"\s*(.*?)(?=\s*(k?Hz|dB)|\s|$)", found[3], re.I)
         if value and (field != "gain" or kind in ("peak", "low-shelf", "high-shelf")):
-            section[field] = float(value[1].replace(",", "" if "." in value[1] else "."))
+            thousand = field == "frequency" and (value[2] or "").lower() == "khz"
+            section[field] = _decimal(value[1].replace("\N{MINUS SIGN}", "-"), found[3]) * (1000 if thousand else 1)
     if "frequency" not in section or (kind in ("peak", "low-shelf", "high-shelf") and "gain" not in section):
         raise ValueError(f"{line.strip()!r}: needs Fc{' and Gain' if 'frequency' in section else ''}")
     if not section.keys() & {"q", "bandwidth", "slope"}:
@@ -177,7 +209,7 @@ def read_equalizer(source):
     -------
     list of dict or numpy.ndarray
         The sections of the lines Filter and Preamp, for `equalizer`; or pairs of frequency and decibels of a line
-        GraphicEQ, for ``partita.design("table", table=...)``.
+        GraphicEQ, with the gain of Preamp, for ``partita.design("table", table=...)``.
 
     Examples
     --------
@@ -188,16 +220,24 @@ def read_equalizer(source):
     if isinstance(source, os.PathLike):
         with open(source, encoding="utf-8-sig", errors="replace") as file:
             source = file.read()
-    sections = []
+    require_type("source", source, str, "the text of a list is needed, or a pathlib.Path")
+    sections, table, empty = [], None, True
     for line in source.splitlines():
         word, _, rest = line.partition(":")
         word = re.sub(r"[\s\d]", "", word).upper()
+        empty = empty and word not in ("GRAPHICEQ", "PREAMP", "FILTER")
         if word == "GRAPHICEQ":
-            return np.array([point.split() for point in rest.split(";") if point.strip()], np.float64)
-        if word in _REFUSED:
+            table = _points("GraphicEQ", [[_decimal(v, rest) for v in p.split()] for p in rest.split(";") if p.strip()])
+        elif word in _REFUSED:
             raise ValueError(f"{line.strip()!r}: {word} is not supported; remove the line")
-        if word == "PREAMP":
-            sections.append({"kind": "gain", "gain": float(rest.lower().replace("db", "").replace(",", "."))})
+        elif word == "PREAMP":
+            sections.append({"kind": "gain", "gain": _decimal(re.sub(r"\s|dB", "", rest, flags=re.I), rest)})
         elif word == "FILTER":
             sections += filter(None, [_listed(rest)])
-    return sections
+    if empty:
+        raise ValueError(f"{source[:40]!r} has no line of Filter, Preamp or GraphicEQ; a file is given as a pathlib.Path")
+    if table is None:
+        return sections
+    if any(section["kind"] != "gain" for section in sections):
+        raise ValueError("lines of Filter and GraphicEQ cannot be read together; remove those of one")
+    return table + (0, sum(section["gain"] for section in sections))

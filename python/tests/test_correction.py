@@ -96,7 +96,7 @@ def test_messages(options, error, text):
     (np.empty((2, 0)), "responses has shape (2, 0)"),
     (np.zeros((480, 2)), "responses has shape (480, 2): more positions than frames"),
     ([[1, 0], [1]], "responses: setting an array element"),
-    ("hall.wav", "responses: could not convert string to float: 'hall.wav'"),
+    ("hall.wav", "responses: could not convert string to float"),
 ])
 def test_responses_are_checked(responses, text):
     for function in (invert, average):

@@ -161,6 +161,9 @@ def test_crossover():
     (": ON HS 6dB Fc 1000 Hz Gain 8 dB", {"kind": "high-shelf", "frequency": 1000 / 10**0.2, "gain": 8, "slope": 6}),
     (": ON HP Fc 20 Hz", {"kind": "high-pass", "frequency": 20}),
     (": ON LPQ Fc 20000 Hz Q 0.5", {"kind": "low-pass", "frequency": 20000, "q": 0.5}),
+    (": ON PK Fc 1.234,5 Hz Gain -2,4 dB Q 0,707", {"kind": "peak", "frequency": 1234.5, "gain": -2.4, "q": 0.707}),
+    (": ON PK Fc 1,234 Hz Gain -2.4 dB Q 0.707", {"kind": "peak", "frequency": 1234, "gain": -2.4, "q": 0.707}),
+    (": ON PK Fc 1.5 kHz Gain \u22123 dB Q 1", {"kind": "peak", "frequency": 1500, "gain": -3, "q": 1}),
     (": ON NO Fc 50 Hz", {"kind": "notch", "frequency": 50, "q": 30}),
 ])
 def test_lines_of_lists(line, section):
@@ -183,12 +186,14 @@ def test_files_of_lists(tmp_path):
     assert partita.read_equalizer(path) == [{"kind": "gain", "gain": -3.5}]
     table = partita.read_equalizer("GraphicEQ: 20 -1.5; 1000 0.2; 19871 -3")
     np.testing.assert_array_equal(table, [(20, -1.5), (1000, 0.2), (19871, -3)])
+    louder = partita.read_equalizer("Preamp: -6 dB\nGraphicEQ: 20 -1,5; 1000 0,25; 19871 -3")
+    np.testing.assert_array_equal(louder, [(20, -7.5), (1000, -5.75), (19871, -9)])
     assert partita.design("table", table=table, rate=48000, width=100, minimum_phase=True).size > 1000
 
 
 @pytest.mark.parametrize("call, text", [
     (lambda: partita.equalizer([{"kind": "pk"}]), "sections[0]: kind = 'pk': one of 'all-pass'"),
-    (lambda: partita.equalizer([{"freq": 1}]), "sections[0] = {'freq': 1}: 'freq'"),
+    (lambda: partita.equalizer([{"freq": 1}]), "sections[0] has no field 'freq': there are bandwidth, coefficients"),
     (lambda: partita.equalizer([{"frequency": "a"}]), "sections[0] = {'frequency': 'a'}"),
     (lambda: partita.equalizer([{"frequency": 0.6}]), "sections[0].frequency = 0.6: must be above 0 and below 0.5"),
     (lambda: partita.equalizer([{"kind": "biquad", "coefficients": (1, 0, 0, 1, 0, 1)}]), "sections[0]: is unstable"),
@@ -196,14 +201,36 @@ def test_files_of_lists(tmp_path):
     (lambda: partita.equalizer([], phase="mixed"), "phase = 'mixed': one of 'linear', 'recursive'"),
     (lambda: partita.equalizer([], taps=4, phase="linear"), "taps = 4: must be odd"),
     (lambda: partita.crossover([0.1, 0.2], order=[4]), "order = [4]: one, or 2"),
-    (lambda: partita.crossover([0.1, 0.05]), "crossing[1].frequency = 0.05: must be above the one before"),
+    (lambda: partita.crossover([0.1, 0.05]), "frequencies[1] = 0.05: must be above the one before"),
     (lambda: partita.crossover([0.1], family="elliptic"), "family = 'elliptic': one of"),
     (lambda: partita.read_equalizer("Filter: ON XX Fc 5 Hz"), "type = 'XX': one of 'PK'"),
     (lambda: partita.read_equalizer("Filter 3: ON LS Gain 5 dB Q 1"), "'ON LS Gain 5 dB Q 1': needs Fc"),
     (lambda: partita.read_equalizer("Filter 3: ON HS 6dB Fc 5 Hz"), "'ON HS 6dB Fc 5 Hz': needs Fc and Gain"),
+    (lambda: partita.equalizer([{"kind": "biquad"}]), "sections[0]: a biquad needs coefficients"),
+    (lambda: partita.equalizer([], tail=0), "tail = 0: a number other than 0"),
+    (lambda: partita.equalizer([], tail=5), "tail = 5: must be from 20"),
+    (lambda: partita.crossover(0.6), "frequencies[0] = 0.6: must be above 0 and below 0.5"),
+    (lambda: partita.crossover([0.1], inverted="no"), "inverted = 'no': one of False, True"),
+    (lambda: partita.read_equalizer("list.txt"), "'list.txt' has no line of Filter, Preamp or GraphicEQ"),
+    (lambda: partita.read_equalizer("Filter: PK Fc 5 Hz Gain 3 dB"), "'PK Fc 5 Hz Gain 3 dB': needs ON or OFF"),
+    (lambda: partita.read_equalizer("Filter: ON PK Fc 1,234 Hz Gain 3 dB"), "1,234 may be two numbers"),
+    (lambda: partita.read_equalizer("Filter: ON PK Fc 1k5 Hz Gain 3 dB"), "'1k5' is no number"),
+    (lambda: partita.read_equalizer("Filter: ON PK Fc 5 Hz Gain 3 dB Q"), "'' is no number"),
+    (lambda: partita.read_equalizer("Preamp: x dB"), "'x dB': 'x' is no number"),
+    (lambda: partita.read_equalizer("GraphicEQ: 20, -1.5; 30, 1"), "'20,' is no number"),
+    (lambda: partita.read_equalizer("GraphicEQ: 20; 30"), "GraphicEQ has shape (2, 1), not (points, 2)"),
+    (lambda: partita.read_equalizer("Filter: ON HP Fc 5 Hz\nGraphicEQ: 20 1"), "cannot be read together"),
     (lambda: partita.read_equalizer("Channel: L\nFilter: ON PK Fc 5 Hz"), "'Channel: L': CHANNEL is not supported"),
 ])
 def test_messages(call, text):
     with pytest.raises(ValueError) as raised:
         call()
     assert text in str(raised.value)
+
+
+def test_types_are_checked():
+    for sections in ({"frequency": 0.1}, [(1000, 3, 1)], "Preamp: -3 dB"):
+        with pytest.raises(TypeError, match=r"sections\[0\] is of type .*: sections are dicts, for example"):
+            partita.equalizer(sections)
+    with pytest.raises(TypeError, match="source is of type bytes: the text of a list"):
+        partita.read_equalizer(b"Preamp: -3 dB")

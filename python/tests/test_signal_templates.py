@@ -177,6 +177,9 @@ def test_tensors():
     ({"threshold": 0.5, "weights": [[np.inf, 1]]}, "must be finite"),
     ({"threshold": 0.5, "weights": [[1, 1e39]]}, r"channel 1: .* weight to at most 2\*\*64"),
     ({"threshold": 0.5, "delays": [[0, 2**30]]}, "delays"),
+    ({"threshold": 0}, "threshold = 0: a number above 0 is needed"),
+    ({"mad": -8}, "mad = -8: a number above 0 is needed"),
+    ({"threshold": 70}, "threshold = 70: no match has a magnitude above 1, the sum of its weights"),
 ])
 def test_arguments(kwargs, text):
     x = np.random.default_rng(6).standard_normal((2, 500))
@@ -213,8 +216,11 @@ def test_templates_are_checked():
     with pytest.raises(ValueError, match=r"templates\[1\], channel 1: must be finite and not constant"):
         signal.match_templates(x, [x[:, :50], silent], threshold=0.5)
     signal.match_templates(x, [x[:, :50], silent], threshold=0.5, weights=[[1, 1], [1, 0]])
-    with pytest.raises(ValueError, match=r"templates\[0\] has shape \(1, 50\): \(2, length\)"):
+    with pytest.raises(ValueError, match=r"templates\[0\] has shape \(50,\): \(2, length\)"):
         signal.match_templates(x, [x[0, :50]], threshold=0.5)
+    for single in (x[:, :50], x[0, :50]):
+        with pytest.raises(ValueError, match="a single template is given as"):
+            signal.match_templates(x if single.ndim == 2 else x[0], single, threshold=0.5)
     with pytest.raises(TypeError, match="delays must be integers"):
         signal.match_templates(x, [x[:, :50]], threshold=0.5, delays=[[0, 0.5]])
     with pytest.raises(ValueError, match="signal has shape"):

@@ -82,7 +82,7 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
     starts = range(0, samples - window + 1, window - overlap)
     pairs = np.column_stack(np.triu_indices(n)) if pairs is None else np.asarray(pairs)
     pairs = pairs if pairs.size else np.empty((0, 2), int)
-    if pairs.shape != (len(pairs), 2) or pairs.dtype.kind not in "iu" or ((pairs < 0) | (pairs >= n)).any():
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or ((pairs < 0) | (pairs >= n)).any():
         raise ValueError(f"pairs: rows of two numbers of signals from 0 to {n - 1} are needed")
     shape = (len(pairs), lags) if stack else (len(starts), len(pairs), lags)
     out = np.empty(shape, dtype) if out is None else out

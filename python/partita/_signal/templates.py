@@ -16,6 +16,7 @@ _MATCH = np.dtype([("template", np.intp), ("time", np.int64), ("value", float)])
 _LARGEST = 2.0**64  # weight, whose products with correlations stay in the range of single precision
 _FAR = 2**40  # samples beyond any delay
 _PIECE = 2**22  # samples that are searched at a time, and by one task of dask
+_ROUNDING = 1e-4  # of single precision, by which a value may exceed the sum of its weights
 _GATHERED = 2**20  # samples under matches that are gathered at a time
 
 
@@ -84,15 +85,20 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     (array([0, 1]), array([ 700, 4000]), array([ 0.7, -0.9]))
     """
     x = signal if hasattr(signal, "chunks") else _array("signal", signal)
+    templates = list(templates)
     events = [np.atleast_2d(_array(f"templates[{i}]", h)) for i, h in enumerate(templates)]
     channels, count = x.shape[0] if len(x.shape) == 2 else 1, len(events)
     if len(x.shape) not in (1, 2) or not channels > 0 or not x.shape[-1] >= 0:
         raise ValueError(f"signal has shape {tuple(x.shape)}: (n,) or (channels, n) is needed")
     for i, h in enumerate(events):
-        if h.ndim != 2 or h.shape[0] != channels or h.shape[1] == 0:
-            raise ValueError(f"templates[{i}] has shape {h.shape}: ({channels}, length) is needed, as the signal has")
+        if h.ndim != 2 or h.shape[0] != channels or h.shape[1] == 0 or np.ndim(templates[i]) == 0:
+            raise ValueError(f"templates[{i}] has shape {np.shape(templates[i])}: ({channels}, length) is needed, as the "
+                             "signal has; a single template is given as [template]")
     if threshold is None and mad is None:
         raise ValueError("threshold or mad is needed")
+    for name, value in (("threshold", threshold), ("mad", mad)):
+        if value is not None and not float(value) > 0:
+            raise ValueError(f"{name} = {value!r}: a number above 0 is needed")
     delays = _table("delays", 0 if delays is None else delays, (count, channels), np.int64)
     weights = _table("weights", 1 / channels if weights is None else weights, (count, channels), float)
     for i, c in np.argwhere(weights != 0):
@@ -100,6 +106,9 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
         if not np.isfinite(events[i][c]).all() or not abs(weights[i, c]) <= _LARGEST or not varies:
             raise ValueError(f"templates[{i}], channel {c}: must be finite and not {'constant' if zero_mean else '0'}; "
                              "set its weight to at most 2**64, or to 0 to omit it")
+    largest = np.abs(weights).sum(axis=1).max(initial=0)
+    if threshold is not None and threshold > largest * (1 + _ROUNDING) and largest > 0:
+        raise ValueError(f"threshold = {threshold!r}: no match has a magnitude above {largest:g}, the sum of its weights")
     first = np.min(delays, axis=1, where=weights != 0, initial=_FAR)
     delays = np.where(weights != 0, delays - first[:, None], 0)
     # Templates of one length follow each other, so that norms are computed once; the longest is the last one.
