@@ -162,8 +162,10 @@ static bool read_rows(struct table *table, struct fault *fault)
 {
     const size_t n = json_array_size(table->json);
     if (n < 1 || n > MAX_CHANNELS)
-        return fault_set(fault, "%s: has %zu channels; 1 to %d can be taken", table->path, n,
-                         MAX_CHANNELS);
+        return fault_set(
+            fault,
+            "%s: has %zu channels; 1 to %d can be taken, in lines below the names of columns",
+            table->path, n, MAX_CHANNELS);
     table->rows = calloc(n, sizeof *table->rows);
     if (!table->rows) return fault_set(fault, "out of memory");
     for (table->n = 0; table->n < n; table->n++) {
@@ -193,8 +195,8 @@ bool table_read(struct table *ret, const char *path, struct fault *fault)
     else ret->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (good && !json_is_array(ret->json))
-        good = fault_set(fault, "%s: line %d: is no array of objects; %s", path, error.line,
-                         error.text);
+        good = fault_set(fault, "%s: line %d: is no array of objects%s%s", path,
+                         error.line > 0 ? error.line : 1, *error.text ? "; " : "", error.text);
     return good && read_rows(ret, fault);
 }
 

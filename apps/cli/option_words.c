@@ -135,6 +135,6 @@ bool option_words_fit_templates(const struct settings *s, const bool given[MAX_O
             return fault_set(fault, "--%s does not go with --templates; leave out one of them",
                              option_rows[i].name);
     }
-    return !s->templates || s->threshold > 0 || s->mad > 0 ||
-           fault_set(fault, "--templates needs --threshold or --mad, for example --mad 8");
+    return !s->templates || ((s->threshold > 0 || s->mad > 0) && !(s->threshold > 1)) ||
+           fault_set(fault, "--templates needs --threshold up to 1, or --mad, for example --mad 8");
 }

@@ -50,11 +50,13 @@ static bool check_input(const struct job *job, const char *path, struct fault *f
     if (info->frames == SIZE_UNKNOWN || !info->frames)
         return fault_set(fault, "%s: has no samples, or does not tell how many", path);
     const bool agree = !(info->rate > 0 && first->rate > 0) || rates_agree(info->rate, first->rate);
-    return (info->frames == first->frames && agree) ||
-           fault_set(fault,
-                     "%s: has %llu frames at %.12g Hz, but %s %llu at %.12g Hz; make them equal",
-                     path, (unsigned long long)info->frames, info->rate, job->settings.files[0],
-                     (unsigned long long)first->frames, first->rate);
+    if (!agree)
+        return fault_set(fault, "%s: has a rate of %.12g Hz, but %s one of %.12g Hz; convert one",
+                         path, info->rate, job->settings.files[0], first->rate);
+    return info->frames == first->frames ||
+           fault_set(fault, "%s: has %llu frames, but %s %llu; cut the longer one", path,
+                     (unsigned long long)info->frames, job->settings.files[0],
+                     (unsigned long long)first->frames);
 }
 
 static bool open_inputs(struct job *job, struct fault *fault)

@@ -396,6 +396,8 @@ class Mistakes(Channelize):
                                  ("t.csv", "", "has 0 channels"), ("t.json", "[]", "has 0 channels"),
                                  ("t.json", "[1]", "row 1: is no object"),
                                  ("t.json", "{", "line 1: is no array of objects"),
+                                 ("t.json", "{}", "line 1: is no array of objects\n"),
+                                 ("t.csv", "a,100k,125k\n", "has 0 channels; 1 to 16384 can be taken, in lines below"),
                                  ("t.json", '[{"name": 5}]', "name: is no text"),
                                  ("t.json", '[{"name": "a", "rate": []}]', "rate: 'the value' is not a sample rate")):
             with self.subTest(text):

@@ -114,8 +114,8 @@ class Mistakes(Pairs):
         np.save("short.npy", self.x[:, :2999])
         np.save("complex.npy", self.x[0] + 1j)
         self.write("fast.wav", rig.wav_bytes(self.x[0], rate=200, bits=32))
-        for name, says in (("short.npy", "short.npy: has 2999 frames at 0 Hz, but two.wav 3000 at 100 Hz; make them equal"),
-                           ("fast.wav", "fast.wav: has 3000 frames at 200 Hz"), ("complex.npy", "complex.npy: has complex samples"),
+        for name, says in (("short.npy", "short.npy: has 2999 frames, but two.wav 3000; cut the longer one"),
+                           ("fast.wav", "fast.wav: has a rate of 200 Hz, but two.wav one of 100 Hz; convert one"), ("complex.npy", "complex.npy: has complex samples"),
                            ("none.wav", "none.wav: cannot open")):
             self.fails("pairs", "--max-lag", 9, "two.wav", name, "y.npy", says=says)
         np.save("y.npy", self.x)

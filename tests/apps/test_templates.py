@@ -135,7 +135,8 @@ class Mistakes(Templates):
         self.fails("correlate", *arguments, says=says, rc=rc)
 
     def test_options(self):
-        for options, says in (([], "--threshold or --mad, for example --mad 8"), (["--threshold", 0], "--mad 8"),
+        for options, says in (([], "--threshold up to 1, or --mad, for example --mad 8"), (["--threshold", 0], "--mad 8"),
+                              (["--threshold", 70], "--threshold up to 1"),
                               (["--mad", 8, "--max-lag", 3], "--max-lag does not go with --templates"),
                               (["--mad", 8, "--precision", "f64"], "--precision does not go with --templates"),
                               (["--mad", 0], "--mad 0: is not a number from 1"),
