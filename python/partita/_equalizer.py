@@ -166,8 +166,8 @@ def _decimal(text, line):
     if not comma and "," in text and not any("." in number for number in numbers):
         raise ValueError(f"{line.strip()!r}: {text} may be two numbers; write it without a mark, or with a point")
     mark, group = (",", ".") if comma else (".", ",")
-    if not re.fullmatch(rf"[-+]?(\d+|\d{{1,3}}(\{group}\d{{3}})+)(\{mark}\d*)?", text.strip()):
-        raise ValueError(f"{line.strip()!r}: {text!r} is no number")
+    if not re.fullmatch(rf"[-+]?(\d+|\d{{1,3}}(\{group}\d{{3}})+)(\{mark}\d*)?|[-+]?\{mark}\d+", text.strip()):
+        raise ValueError(f"{line.strip()!r}: {text!r} is no number with the decimal mark {mark!r}")
     return float(text.replace(group, "").replace(mark, "."))
 
 
@@ -181,10 +181,10 @@ def _listed(line):
     kind = _LISTED[name := choice(f"{line.strip()!r}: type", found[2].upper(), {k: k for k in _LISTED})]
     section = {"kind": kind}
     for field, word in _FIELDS.items():
-        value = re.search(word + r"\s*(.*?)(?=\s*(k?Hz|dB)|\s|$)", found[3], re.I)
+        value = re.search(word + r"\s*(.*?)(?=\s*(k?Hz|dB)|\s+[a-z]|\s*$)", found[3], re.I)
         if value and (field != "gain" or kind in ("peak", "low-shelf", "high-shelf")):
             thousand = field == "frequency" and (value[2] or "").lower() == "khz"
-            section[field] = _decimal(value[1].replace("\N{MINUS SIGN}", "-"), found[3]) * (1000 if thousand else 1)
+            section[field] = _decimal(value[1], found[3]) * (1000 if thousand else 1)
     if "frequency" not in section or (kind in ("peak", "low-shelf", "high-shelf") and "gain" not in section):
         raise ValueError(f"{line.strip()!r}: needs Fc{' and Gain' if 'frequency' in section else ''}")
     if not section.keys() & {"q", "bandwidth", "slope"}:
@@ -221,6 +221,8 @@ def read_equalizer(source):
         with open(source, encoding="utf-8-sig", errors="replace") as file:
             source = file.read()
     require_type("source", source, str, "the text of a list is needed, or a pathlib.Path")
+    source = re.sub("(?<=\\d)[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}](?=\\d{3})", "", source)
+    source = source.replace("\N{MINUS SIGN}", "-")
     sections, table, empty = [], None, True
     for line in source.splitlines():
         word, _, rest = line.partition(":")

@@ -164,6 +164,7 @@ def test_crossover():
     (": ON PK Fc 1.234,5 Hz Gain -2,4 dB Q 0,707", {"kind": "peak", "frequency": 1234.5, "gain": -2.4, "q": 0.707}),
     (": ON PK Fc 1,234 Hz Gain -2.4 dB Q 0.707", {"kind": "peak", "frequency": 1234, "gain": -2.4, "q": 0.707}),
     (": ON PK Fc 1.5 kHz Gain \u22123 dB Q 1", {"kind": "peak", "frequency": 1500, "gain": -3, "q": 1}),
+    (": ON PK Fc 12\u00a0345 Hz Gain -,5 dB Q 0,7", {"kind": "peak", "frequency": 12345, "gain": -0.5, "q": 0.7}),
     (": ON NO Fc 50 Hz", {"kind": "notch", "frequency": 50, "q": 30}),
 ])
 def test_lines_of_lists(line, section):
@@ -214,6 +215,7 @@ def test_files_of_lists(tmp_path):
     (lambda: partita.read_equalizer("list.txt"), "'list.txt' has no line of Filter, Preamp or GraphicEQ"),
     (lambda: partita.read_equalizer("Filter: PK Fc 5 Hz Gain 3 dB"), "'PK Fc 5 Hz Gain 3 dB': needs ON or OFF"),
     (lambda: partita.read_equalizer("Filter: ON PK Fc 1,234 Hz Gain 3 dB"), "1,234 may be two numbers"),
+    (lambda: partita.read_equalizer("Filter: ON PK Fc 1 500 Hz Gain 3 dB"), "'1 500' is no number"),
     (lambda: partita.read_equalizer("Filter: ON PK Fc 1k5 Hz Gain 3 dB"), "'1k5' is no number"),
     (lambda: partita.read_equalizer("Filter: ON PK Fc 5 Hz Gain 3 dB Q"), "'' is no number"),
     (lambda: partita.read_equalizer("Preamp: x dB"), "'x dB': 'x' is no number"),
