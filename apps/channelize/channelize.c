@@ -159,7 +159,7 @@ static bool open_channelizer(struct job *job, struct fault *fault)
                                               c->settings.tune, &c->slot);
         if (status) {
             fail(job, status, fault);
-            return table_fault(&job->table, c->row, COLUMN_BANDWIDTH, fault, "%s", fault->text);
+            return table_fault(&job->table, c->row, COLUMN_RATE, fault, "%s", fault->text);
         }
         c->settings.block = (int64_t)partita_channelizer_block(job->channelizer);
     }

@@ -38,8 +38,7 @@ extern "C" {
 // How positions become one response.
 enum partita_correction_mean {
     // The mean of their powers; its phase is that of their mean as vectors, and the minimum phase
-    // of
-    // the quotient of their magnitudes.
+    // of the quotient of their magnitudes.
     PARTITA_MEAN_ENERGY = 0,
     // The mean of their spectra as vectors: sound that differs between positions is left out.
     PARTITA_MEAN_VECTOR,
