@@ -141,13 +141,13 @@ def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=
     >>> len(three.taps), three.deviation < 0.001
     (3, True)
     """
-    frequencies = frequencies if isinstance(frequencies, (tuple, list, np.ndarray)) else [frequencies]
+    frequencies = list(frequencies) if np.ndim(frequencies) else [frequencies]
     bands = len(frequencies) + 1
 
     def each(name, value, count, convert):
         values = list(value) if isinstance(value, (tuple, list, np.ndarray)) else [value] * count
         if len(values) != count or bands > lib.PARTITA_MAX_BANDS:
-            raise ValueError(f"{name} = {value!r}: one, or {count}; at most {lib.PARTITA_MAX_BANDS} bands")
+            raise ValueError(f"{name} = {value!r}: one value, or {count} in a list; at most {lib.PARTITA_MAX_BANDS} bands")
         return [convert(name, v) for v in values]
 
     at, orders = each("frequencies", frequencies, bands - 1, _number), each("order", order, bands - 1, positive)

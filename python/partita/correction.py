@@ -142,8 +142,8 @@ def smooth(response, rate, smoothing=3, *, window=None):
 
 def match(reports):
     """The gains in dB, at most 0, and delays in frames that make the channels of these reports equally loud and late."""
-    reports = [require_type("reports", report, Report, "a list of what invert returns second is needed, a Report of each "
-                            "channel") for report in reports]
+    reports = [require_type("reports", report, Report, "a list with the Report of each channel is needed, which invert "
+                            "returns beside the taps") for report in reports]
     if not reports:
         raise ValueError("reports has no Report; one of each channel is needed")
     levels, arrivals = np.array([(report.level, report.arrival) for report in reports]).T

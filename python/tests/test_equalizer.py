@@ -146,7 +146,7 @@ def test_crossover():
     np.testing.assert_allclose(made.taps[2], high, rtol=0, atol=1e-10)
     options = {"rate": 48000, "phase": "linear", "taps": 999}
     louder = partita.crossover([300], gain=[0, 6], delay=[3, 0], inverted=[True, False], **options)
-    plain = partita.crossover(np.array([300]), **options)
+    plain = partita.crossover(np.array(300), **options)
     np.testing.assert_allclose(louder.taps[1], plain.taps[1] * 10**0.3, rtol=1e-15)
     np.testing.assert_allclose(louder.taps[0, 3:], -plain.taps[0, :-3], rtol=1e-15)
 
@@ -201,7 +201,7 @@ def test_files_of_lists(tmp_path):
     (lambda: partita.equalizer([{"kind": "biquad", "coefficients": (1, 0, 0)}]), "expected 6"),
     (lambda: partita.equalizer([], phase="mixed"), "phase = 'mixed': one of 'linear', 'recursive'"),
     (lambda: partita.equalizer([], taps=4, phase="linear"), "taps = 4: must be odd"),
-    (lambda: partita.crossover([0.1, 0.2], order=[4]), "order = [4]: one, or 2"),
+    (lambda: partita.crossover([0.1, 0.2], order=[4]), "order = [4]: one value, or 2 in a list"),
     (lambda: partita.crossover([0.1, 0.05]), "frequencies[1] = 0.05: must be above the one before"),
     (lambda: partita.crossover([0.1], family="elliptic"), "family = 'elliptic': one of"),
     (lambda: partita.read_equalizer("Filter: ON XX Fc 5 Hz"), "type = 'XX': one of 'PK'"),

@@ -154,6 +154,8 @@ def test_samples_that_are_not_finite_stay_with_their_pairs(rng):
     (dict(out=np.empty((6, 9), int)), TypeError, "out must be an array of floating-point numbers"),
     (dict(threads=0), ValueError, "threads = 0"),
     (dict(memory=0), ValueError, "memory"),
+    (dict(signals=[[1.0, 2], [1]]), ValueError, "signals: setting an array element"),
+    (dict(pairs="all"), ValueError, "pairs: rows of two numbers"),
     (dict(signals=np.ones(50)), ValueError, r"signals has shape \(50,\)"),
     (dict(signals=np.ones((0, 50))), ValueError, r"signals has shape \(0, 50\)"),
     (dict(signals=np.ones((3, 50), complex)), TypeError, "complex128"),

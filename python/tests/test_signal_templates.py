@@ -177,6 +177,7 @@ def test_tensors():
     ({"threshold": 0.5, "weights": [[np.inf, 1]]}, "must be finite"),
     ({"threshold": 0.5, "weights": [[1, 1e39]]}, r"channel 1: .* weight to at most 2\*\*64"),
     ({"threshold": 0.5, "delays": [[0, 2**30]]}, "delays"),
+    ({"mad": 8, "distance": 10**9}, "^distance = 1000000000: at most 16777216"),
     ({"threshold": 0}, "threshold = 0: a number above 0 is needed"),
     ({"mad": -8}, "mad = -8: a number above 0 is needed"),
     ({"threshold": 70}, "threshold = 70: no match has a magnitude above 1, the sum of its weights"),

@@ -66,7 +66,10 @@ def correlate_pairs(signals, max_lag, *, pairs=None, window=None, overlap=0, sta
     >>> y.shape, int(y.argmax()) - 5, float(y.max().round(3))
     ((1, 11), 3, 1.0)
     """
-    signals = signals if hasattr(signals, "shape") else np.asarray(signals)
+    try:
+        signals = signals if hasattr(signals, "shape") else np.asarray(signals)
+    except ValueError as error:
+        raise ValueError(f"signals: {error}") from None
     if len(signals.shape) != 2 or not all(size > 0 for size in signals.shape):
         raise ValueError(f"signals has shape {tuple(signals.shape)}: (signals, samples) is needed")
     n, samples = signals.shape

@@ -14,6 +14,7 @@ from partita._signal import dtypes
 
 _MATCH = np.dtype([("template", np.intp), ("time", np.int64), ("value", float)])  # as struct partita_match
 _LARGEST = 2.0**64  # weight, whose products with correlations stay in the range of single precision
+_FARTHEST = 2**24  # distance
 _FAR = 2**40  # samples beyond any delay
 _PIECE = 2**22  # samples that are searched at a time, and by one task of dask
 _ROUNDING = 1e-4  # of single precision, by which a value may exceed the sum of its weights
@@ -96,6 +97,8 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
                              "signal has; a single template is given as [template]")
     if threshold is None and mad is None:
         raise ValueError("threshold or mad is needed")
+    if distance is not None and distance > _FARTHEST:
+        raise ValueError(f"distance = {distance}: at most {_FARTHEST}")
     for name, value in (("threshold", threshold), ("mad", mad)):
         if value is not None and not float(value) > 0:
             raise ValueError(f"{name} = {value!r}: a number above 0 is needed")
