@@ -59,8 +59,9 @@ static bool find_column(const struct table *table, const char *name, enum table_
     }
     return fault_set(fault,
                      "%s: column '%.40s': no such column%s; there are name, centre, frequency, "
-                     "rate, bandwidth, transition, attenuation and taps",
-                     table->path, name, nearest_hint(&nearest, "", hint));
+                     "rate, bandwidth, transition, attenuation and taps%s",
+                     table->path, name, nearest_hint(&nearest, "", hint),
+                     strchr(name, ';') ? ", separated by commas" : "");
 }
 
 // The next cell of a line, which a comma ends, or a quotation mark if it begins with one; NULL at
@@ -107,13 +108,16 @@ static bool read_csv(struct table *table, FILE *file, struct fault *fault)
 {
     char *line = NULL;
     size_t capacity = 0;
+    ssize_t length;
     bool good = true;
     table->json = json_array();
-    while (good && getline(&line, &capacity, file) >= 0) {
+    while (good && (length = getline(&line, &capacity, file)) >= 0) {
+        if (memchr(line, 0, (size_t)length))
+            good = fault_set(fault, "%s: is no text; TABLE is named before IN", table->path);
         char *text = strncmp(line, "\xEF\xBB\xBF", 3) == 0 ? line + 3 : line;
         text[strcspn(text, "\r\n")] = 0;
         text = words_trim(text);
-        if (*text && *text != '#') good = read_line(table, text, fault);
+        if (good && *text && *text != '#') good = read_line(table, text, fault);
     }
     free(line);
     json_array_remove(table->json, 0);

@@ -397,6 +397,8 @@ class Mistakes(Channelize):
                                  ("t.json", "[1]", "row 1: is no object"),
                                  ("t.json", "{", "line 1: is no array of objects"),
                                  ("t.json", "{}", "line 1: is no array of objects\n"),
+                                 ("t.csv", "name,rate\na\0,24k\n", "is no text; TABLE is named before IN"),
+                                 ("t.csv", "name;rate\na;24k\n", "attenuation and taps, separated by commas"),
                                  ("t.csv", "a,100k,125k\n", "has 0 channels; 1 to 16384 can be taken, in lines below"),
                                  ("t.json", '[{"name": 5}]', "name: is no text"),
                                  ("t.json", '[{"name": "a", "rate": []}]', "rate: 'the value' is not a sample rate")):
