@@ -11,7 +11,6 @@ from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
 from partita._problem import choice, natural, optional, positive
 
-
 _KINDS, _FAMILIES, _PHASES = (
     {name[len(prefix):].lower().replace("_", "-"): getattr(lib, name) for name in dir(lib) if name.startswith(prefix)}
     for prefix in ("PARTITA_SECTION_", "PARTITA_FAMILY_", "PARTITA_EQUALIZER_"))
@@ -25,9 +24,8 @@ _REFUSED = "CHANNEL COPY CONVOLUTION DELAY INCLUDE IF ELSEIF ELSE EVAL LOUDNESSC
 
 
 class EqualizerTaps(typing.NamedTuple):
-    """Taps, a row for each band of a crossover, and what they achieve. In dB: by how much the energy that follows lies
-    below all energy (`tail`), the largest `deviation` from the magnitude of the sections, or of a crossover's sum
-    from 1, and the largest `gain`. The `delay` of linear phase is in frames."""
+    """Taps, a row for each band of a crossover. In dB: the energy after them below all energy (`tail`), the largest
+    `deviation` from the sections, or of a crossover's sum from 1, and the largest `gain`; in frames the `delay`."""
 
     taps: np.ndarray
     tail: float
@@ -61,10 +59,11 @@ def _crossing(found):
     return {"frequency": "frequencies"}.get(found[2], found[2]) + found[1]
 
 
-def _make(function, struct, shape, rate, phase, taps, tail):
-    struct.rate, struct.phase, struct.log = _chosen("rate", rate), choice("phase", phase, _PHASES), log()
-    struct.taps, struct.tail = optional(positive, "taps", taps) or 0, _chosen("tail", tail)
-    result = ffi.new("struct partita_equalizer_result *")
+def _make(name, fields, shape, rate, phase, taps, tail):
+    function, result = getattr(lib, f"partita_{name}_taps"), ffi.new("struct partita_equalizer_result *")
+    struct = ffi.new(f"struct partita_{name} *", {
+        **fields, "rate": _chosen("rate", rate), "phase": choice("phase", phase, _PHASES), "log": log(),
+        "taps": optional(positive, "taps", taps) or 0, "tail": _chosen("tail", tail)})
     try:
         check(function(struct, ffi.NULL, 0, result))
         made = np.empty((*shape, result.taps))
@@ -77,7 +76,7 @@ def _make(function, struct, shape, rate, phase, taps, tail):
 
 def equalizer(sections, *, rate=1.0, phase="recursive", taps=None, tail=None, exact_gains=False):
     """
-    Makes the taps of an equalizer: of sections in series, which other programs run as biquads.
+    Makes `EqualizerTaps` of sections in series, which other programs run as biquads.
 
     Parameters
     ----------
@@ -86,56 +85,29 @@ def equalizer(sections, *, rate=1.0, phase="recursive", taps=None, tail=None, ex
         "all-pass", "general-notch", "linkwitz-transform", "tilt", "gain" or "biquad"; `frequency`; `gain` in dB; `q`,
         `bandwidth` in octaves or `slope` in dB an octave; `order`, and for passes `family`: "butterworth",
         "linkwitz-riley" or "bessel"; `target_frequency`, `target_q`; `coefficients`: b0, b1, b2, a0, a1, a2.
-    rate : float, optional
-        Frames a second, in the unit of all frequencies.
-    phase : {"recursive", "linear"}, optional
-        That of the biquads, or linear phase with the same magnitude.
-    taps : int, optional
-        Their number. Without it, as many as `tail` needs.
-    tail : float, optional
-        By which the energy of all that follows the taps lies below all energy, in dB: 160, or 120 for linear phase.
+    rate, phase : optional
+        Frames a second, in the unit of all frequencies; "linear" has the magnitude of the biquads with linear phase.
+    taps, tail : optional
+        Their number, or the dB by which the energy after them is below all energy: 160, or 120 for linear phase.
     exact_gains : bool, optional
         A graphic equalizer: the response of all peaks together passes through their gains.
 
-    Returns
-    -------
-    EqualizerTaps
-
-    Examples
-    --------
     >>> import partita
     >>> made = partita.equalizer([{"frequency": 100, "gain": 4.5, "q": 2}, {"kind": "gain", "gain": -3}], rate=48000)
     >>> round(made.gain, 1), made.deviation < 0.01
     (1.5, True)
     """
     given = ffi.new("struct partita_section []", [_section(f"sections[{i}]", s) for i, s in enumerate(sections)])
-    struct = ffi.new("struct partita_equalizer *", {"sections": given, "n_sections": len(given)})
-    struct.exact_gains = exact_gains
-    return _make(lib.partita_equalizer_taps, struct, (), rate, phase, taps, tail)
+    fields = {"sections": given, "n_sections": len(given), "exact_gains": exact_gains}
+    return _make("equalizer", fields, (), rate, phase, taps, tail)
 
 
 def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=0, inverted=False, rate=1.0,
               phase="recursive", taps=None, tail=None):
-    """
-    Makes the taps of the bands of a crossover, the lowest one first.
+    """Makes `EqualizerTaps` of the bands of a crossover, the lowest one first. Neighbours meet at `frequencies`, which
+    ascend. All crossings have one `family` ("linkwitz-riley", "butterworth" or "bessel") and `order`, and all bands one
+    `gain` in dB, `delay` in frames and polarity (`inverted`), or a sequence has one for each. See `equalizer` for more.
 
-    Parameters
-    ----------
-    frequencies : float or sequence of float
-        Where neighbours meet, ascending: one fewer than bands.
-    family, order : optional
-        Of all crossings, or a sequence with one for each: "linkwitz-riley", "butterworth" or "bessel".
-    gain, delay, inverted : optional
-        Of all bands, or a sequence with one for each: dB, frames, and whether it is inverted.
-    rate, phase, taps, tail : optional
-        As for `equalizer`.
-
-    Returns
-    -------
-    EqualizerTaps
-
-    Examples
-    --------
     >>> import partita
     >>> three = partita.crossover([300, 3000], rate=48000)
     >>> len(three.taps), three.deviation < 0.001
@@ -144,19 +116,18 @@ def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=
     frequencies = list(frequencies) if np.ndim(frequencies) else [frequencies]
     bands = len(frequencies) + 1
 
-    def each(name, value, count, convert):
+    def each(name, value, convert, count=bands):
         values = list(value) if isinstance(value, (tuple, list, np.ndarray)) else [value] * count
         if len(values) != count or bands > lib.PARTITA_MAX_BANDS:
             raise ValueError(f"{name} = {value!r}: one value, or {count} in a list; at most {lib.PARTITA_MAX_BANDS} bands")
         return [convert(name, v) for v in values]
 
-    at, orders = each("frequencies", frequencies, bands - 1, _number), each("order", order, bands - 1, positive)
-    families = each("family", family, bands - 1, lambda name, value: choice(name, value, _FAMILIES))
-    struct = ffi.new("struct partita_crossover *", {
-        "bands": bands, "crossing": list(zip(at, families, orders)), "gain": each("gain", gain, bands, _number),
-        "delay": each("delay", delay, bands, natural),
-        "inverted": each("inverted", inverted, bands, lambda name, v: choice(name, v, {False: False, True: True}))})
-    return _make(lib.partita_crossover_taps, struct, (bands,), rate, phase, taps, tail)
+    at, orders = each("frequencies", frequencies, _number, bands - 1), each("order", order, positive, bands - 1)
+    families = each("family", family, lambda name, value: choice(name, value, _FAMILIES), bands - 1)
+    fields = {"bands": bands, "crossing": list(zip(at, families, orders)), "gain": each("gain", gain, _number),
+              "delay": each("delay", delay, natural),
+              "inverted": each("inverted", inverted, lambda name, v: choice(name, v, {False: False, True: True}))}
+    return _make("crossover", fields, (bands,), rate, phase, taps, tail)
 
 
 def _decimal(text, line):
@@ -179,13 +150,13 @@ def _listed(line):
     if found[1].upper() == "OFF" or found[2].upper() == "NONE":
         return None
     kind = _LISTED[name := choice(f"{line.strip()!r}: type", found[2].upper(), {k: k for k in _LISTED})]
-    section = {"kind": kind}
+    section, has_gain = {"kind": kind}, kind in ("peak", "low-shelf", "high-shelf")
     for field, word in _FIELDS.items():
         value = re.search(word + r"\s*(.*?)(?=\s*(k?Hz|dB)|\s+[a-z]|\s*$)", found[3], re.I)
-        if value and (field != "gain" or kind in ("peak", "low-shelf", "high-shelf")):
+        if value and (field != "gain" or has_gain):
             thousand = field == "frequency" and (value[2] or "").lower() == "khz"
             section[field] = _decimal(value[1], found[3]) * (1000 if thousand else 1)
-    if "frequency" not in section or (kind in ("peak", "low-shelf", "high-shelf") and "gain" not in section):
+    if "frequency" not in section or (has_gain and "gain" not in section):
         raise ValueError(f"{line.strip()!r}: needs Fc{' and Gain' if 'frequency' in section else ''}")
     if not section.keys() & {"q", "bandwidth", "slope"}:
         return section | _DEFAULTS.get(kind, {})
@@ -197,22 +168,10 @@ def _listed(line):
 
 
 def read_equalizer(source):
-    """
-    Reads the list of an equalizer, as Equalizer APO, Room EQ Wizard and AutoEq write them.
+    """Reads the list of an equalizer, as Equalizer APO, Room EQ Wizard and AutoEq write them: a text, or a file by its
+    ``pathlib.Path``. Returns the sections of the lines Filter and Preamp, for `equalizer`; or pairs of frequency and
+    decibels of a line GraphicEQ, with the gain of Preamp, for ``partita.design("table", table=...)``.
 
-    Parameters
-    ----------
-    source : str or os.PathLike
-        The text of the list, or the path of a file as a ``pathlib.Path``.
-
-    Returns
-    -------
-    list of dict or numpy.ndarray
-        The sections of the lines Filter and Preamp, for `equalizer`; or pairs of frequency and decibels of a line
-        GraphicEQ, with the gain of Preamp, for ``partita.design("table", table=...)``.
-
-    Examples
-    --------
     >>> import partita
     >>> partita.read_equalizer("Preamp: -2.5 dB\\nFilter 1: ON PK Fc 105 Hz Gain 2.4 dB Q 0.7")[0]
     {'kind': 'gain', 'gain': -2.5}
@@ -237,7 +196,7 @@ def read_equalizer(source):
         elif word == "FILTER":
             sections += filter(None, [_listed(rest)])
     if empty:
-        raise ValueError(f"{source[:40]!r} has no line of Filter, Preamp or GraphicEQ; a file is given as a pathlib.Path")
+        raise ValueError(f"{source[:40]!r} has no line of Filter, Preamp or GraphicEQ; give a file as a pathlib.Path")
     if table is None:
         return sections
     if any(section["kind"] != "gain" for section in sections):

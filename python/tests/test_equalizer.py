@@ -182,9 +182,10 @@ def test_corners_of_shelves():
 
 def test_files_of_lists(tmp_path):
     path = tmp_path / "list.txt"
-    path.write_text("\ufeffFilter Settings file\n\nRoom EQ V5.20\nNotes: Filter\nEqualiser: Generic\n# Filter: ON PK\n"
-                    "Filter  1: OFF PK Fc 50 Hz Gain 1 dB Q 1\nFilter 2: ON  None\nPreamp: -3,5 dB\n", encoding="utf-8")
-    assert partita.read_equalizer(path) == [{"kind": "gain", "gain": -3.5}]
+    path.write_text("\ufeffPreamp: 1 dB\nFilter Settings file\nRoom EQ V5.20\nNotes: Filter\nEqualiser: Generic\n"
+                    "# Filter: ON PK\nFilter  1: OFF PK Fc 50 Hz Gain 1 dB Q 1\nFilter 2: ON  None\nPreamp: -3,5 dB\n",
+                    encoding="utf-8")
+    assert partita.read_equalizer(path) == [{"kind": "gain", "gain": gain} for gain in (1, -3.5)]
     table = partita.read_equalizer("GraphicEQ: 20 -1.5; 1000 0.2; 19871 -3")
     np.testing.assert_array_equal(table, [(20, -1.5), (1000, 0.2), (19871, -3)])
     louder = partita.read_equalizer("Preamp: -6 dB\nGraphicEQ: 20 -1,5; 1000 0,25; 19871 -3")
