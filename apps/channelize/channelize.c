@@ -412,7 +412,7 @@ static int conclude(struct job *job)
 
 static void release(struct job *job)
 {
-    for (size_t i = 0; i < job->n; i++) {
+    for (size_t i = 0; job->channels && i < job->n; i++) {
         struct channel *c = &job->channels[i];
         audio_discard(c->out);
         shard_release(&c->shard);

@@ -39,7 +39,8 @@ class EveryFault(FaultCase):
         super().setUp()
         self.write("ir.txt", b"0.5\n0.25\n")
         self.write("in.wav", wav_bytes(self.random.integers(-9000, 9000, (3000, 2))))
-        np.save("x.npy", self.random.standard_normal(3000).astype("f4"))
+        for name in ("x.npy", "in.npy"):
+            np.save(name, self.random.standard_normal(3000).astype("f4"))
 
     def every(self, *arguments, rc=0, may_stay=(), crashes=()):
         """may_stay: files that a failed run may leave, besides those that stood there. crashes: functions
@@ -121,6 +122,11 @@ class EveryFault(FaultCase):
 
     def test_correlate(self):
         self.every("correlate", "x.npy", "x.npy", "out.npy")
+        self.write("template.txt", b"0.5\n0.25\n-1\n")
+        self.every("correlate", "--templates", "template.txt", "--mad", 8, "x.npy")
+
+    def test_pairs(self):
+        self.every("pairs", "--max-lag", 20, "--window", 1000, "--normalised", "x.npy", "in.npy", "out.npy")
 
     def test_libsndfile(self):
         self.run_program("convolve", "ir.txt", "in.wav", "in.flac")
