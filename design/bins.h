@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A discrete Fourier transform of the library's provider, bin by bin. The order of its bins is
-// private to the provider; the transform of a sample that is one frame late says which frequency a
-// bin has.
+// A discrete Fourier transform of the library's provider, bin by bin, in the order of frequencies:
+// bin k has k / n cycles per frame.
 #ifndef PARTITA_DESIGN_BINS_H
 #define PARTITA_DESIGN_BINS_H
 
@@ -10,6 +9,7 @@
 struct design_bins {
     struct fft *fft;
     size_t n;         // samples and bins
+    size_t *index;    // [n] of each bin in the provider's order
     double *samples;  // complex, interleaved
     double *spectrum; // lines of bins, see design_bin
     void *scratch;
@@ -27,11 +27,8 @@ void design_bins_forward(struct design_bins *bins);
 // samples = inverse transform of the spectrum, which is destroyed.
 void design_bins_inverse(struct design_bins *bins);
 
-// The spectrum of a sample that is one frame late; changes the samples.
-void design_bins_frequencies(struct design_bins *bins);
-
-// Addresses of a bin's real and imaginary part.
-void design_bin(const struct design_bins *bins, size_t i, double *ret[2]);
+// Addresses of the real and imaginary part of bin k.
+void design_bin(const struct design_bins *bins, size_t k, double *ret[2]);
 
 // Transforms taps[n] at `points` frequencies or more and calls visit for those from 0 to 1/2.
 typedef void design_visit(void *context, double frequency, double gain);
@@ -44,10 +41,6 @@ typedef double design_gain(const void *context, double frequency);
 enum partita_status design_bins_symmetric(double *half, size_t n, size_t points, design_gain *gain,
                                           const void *context,
                                           const struct partita_allocator *allocator);
-
-// The frequency of a bin, -1/2 to 1/2 cycles per frame, from its value after
-// design_bins_frequencies.
-double design_bin_frequency(double re, double im);
 
 // Logarithms of magnitudes, in real parts, become their spectrum of minimum phase; uses samples.
 void design_bins_minimum_phase(struct design_bins *bins);

@@ -51,6 +51,9 @@ enum partita_status design_resolve(struct design_spec *ret, const struct partita
 bool design_check_points(const struct partita_log *log, const char *field,
                          const struct partita_design_point *points, size_t n, double max);
 
+// Decibels of a table, linear over the logarithm of the frequency; 0 without points.
+double design_table_decibels(const struct partita_design_point *table, size_t n, double frequency);
+
 // The wanted gain at a frequency in a pass band.
 double design_wanted_gain(const struct design_spec *spec, double frequency);
 

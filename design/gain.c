@@ -4,12 +4,10 @@
 
 #include "design.h"
 
-// Decibels of the table, linear over the logarithm of the frequency.
-static double table_decibels(const struct design_spec *spec, double frequency)
+double design_table_decibels(const struct partita_design_point *table, size_t n, double f)
 {
-    const struct partita_design_point *table = spec->table;
-    const double f = frequency * spec->rate;
-    size_t first = 0, end = spec->table_count; // table[first].frequency <= f < table[end].frequency
+    size_t first = 0, end = n; // table[first].frequency <= f < table[end].frequency
+    if (!n) return 0;
     if (f <= table[0].frequency) return table[0].decibels;
     if (f >= table[end - 1].frequency) return table[end - 1].decibels;
     while (end - first > 1) {
@@ -41,7 +39,8 @@ double design_wanted_gain(const struct design_spec *spec, double frequency)
     case PARTITA_DESIGN_ROOT_RAISED_COSINE:
         return sqrt(raised_cosine_gain(spec, frequency));
     case PARTITA_DESIGN_TABLE:
-        return pow(10, table_decibels(spec, frequency) / 20);
+        return pow(
+            10, design_table_decibels(spec->table, spec->table_count, frequency * spec->rate) / 20);
     default:
         return 1;
     }

@@ -261,7 +261,7 @@ enum partita_status design_resolve(struct design_spec *ret, const struct partita
         .method = design->method,
         .rate = design->rate != 0 ? design->rate : 1,
         .minimum_phase = design->minimum_phase,
-        .log = design->log.line ? design->log : log_default(),
+        .log = log_given(design),
         .allocator = design->allocator,
     };
     if ((unsigned)design->kind >= N_KINDS)

@@ -18,7 +18,6 @@ struct correction {
     size_t n, count;        // samples; bins up to half of the rate, n / 2 + 1
     size_t first, last;     // bins of the range
     double step;            // between the frequencies of bins, in the unit of the rate
-    size_t *index;          // [n] of the provider's bin with frequency k / n
     double complex *power;  // of the mean response, in the real parts
     double complex *vector; // its phase, with the largest sample at time 0
     double complex *filter, *scratch, *sums; // any spectra; sums [count + 1]

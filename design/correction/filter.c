@@ -13,15 +13,6 @@ enum { FRACTION = 6, PER_OCTAVE = 12 }; // of the octave, and of the frequencies
 #define SMALL_FACTOR 0.01 // the smallest magnitude of a faded all-pass that is restored
 #define SHORTER 0.7
 
-static double target_at(const struct correction *c, double frequency)
-{
-    const struct design_spec spec = {.kind = PARTITA_DESIGN_TABLE,
-                                     .table = c->given.target,
-                                     .table_count = c->given.target_count,
-                                     .rate = 1};
-    return spec.table ? 20 * log10(design_wanted_gain(&spec, frequency)) : 0;
-}
-
 // 1 from low to high, falling to 0 outside.
 static double weight_at(const struct correction *c, double frequency, double high)
 {
@@ -51,7 +42,9 @@ static void fill_gain(struct correction *c)
     correction_smooth(c, c->filter, c->given.smoothing);
     for (size_t k = 0; k < c->count; k++) {
         const double power = creal(c->scratch[k]) * fmax(creal(c->filter[k]), 1e-12);
-        c->scratch[k] = 10 * log10(power) - target_at(c, (double)k * c->step);
+        c->scratch[k] =
+            10 * log10(power) -
+            design_table_decibels(c->given.target, c->given.target_count, (double)k * c->step);
     }
     c->report.level = correction_range_mean(c, c->scratch);
     for (size_t k = 0; k < c->count; k++) {
@@ -151,7 +144,9 @@ static void deviate(struct correction *c, double complex *power, double *ret_max
     correction_smooth(c, power, FRACTION);
     for (; f <= c->given.high; f = c->given.low * exp2((double)++count / PER_OCTAVE)) {
         const double level = 10 * log10(fmax(creal(power[(size_t)round(f / c->step)]), DBL_MIN));
-        const double deviation = fabs(level - c->report.level - target_at(c, f));
+        const double deviation =
+            fabs(level - c->report.level -
+                 design_table_decibels(c->given.target, c->given.target_count, f));
         squares += deviation * deviation;
         *ret_max = fmax(*ret_max, deviation);
     }

@@ -10,16 +10,6 @@
 
 #define MAX_FACTOR 1e3 // between the magnitudes of the mean power and the vector
 
-static struct partita_log correction_log(const struct partita_correction *correction)
-{
-    return correction && correction->log.line ? correction->log : log_default();
-}
-
-static double power_of(double complex x)
-{
-    return creal(x) * creal(x) + cimag(x) * cimag(x);
-}
-
 // Fills power, vector, peak and arrival.
 static enum partita_status add_up(struct correction *c, const double *responses)
 {
@@ -33,7 +23,7 @@ static enum partita_status add_up(struct correction *c, const double *responses)
         if (!i) c->peak = peak;
         correction_forward(c, c->scratch, response, given->frames, peak);
         if (given->window > 0) correction_window(c, c->scratch, given->window);
-        for (size_t k = 0; k < c->count; k++) c->filter[k] = power_of(c->scratch[k]);
+        for (size_t k = 0; k < c->count; k++) c->filter[k] = c->scratch[k] * conj(c->scratch[k]);
         const double power = correction_range_mean(c, c->filter);
         for (size_t k = 0; k < c->count; k++) {
             c->power[k] += c->filter[k] / (power * positions);
@@ -43,7 +33,7 @@ static enum partita_status add_up(struct correction *c, const double *responses)
         total += power / positions;
     }
     for (size_t k = 0; k < c->count && given->mean == PARTITA_MEAN_VECTOR; k++)
-        c->power[k] = power_of(c->vector[k]);
+        c->power[k] = c->vector[k] * conj(c->vector[k]);
     const double scale = correction_range_mean(c, c->power); // 1 for the mean of energy
     for (size_t k = 0; k < c->count; k++) c->power[k] *= total / scale;
     if (scale > 0) return PARTITA_OK;
@@ -70,7 +60,7 @@ enum partita_status partita_correction_average_sized(const struct partita_correc
                                                      const double *responses, double *ret_response)
 {
     struct correction c;
-    if (!arguments_given(correction_log(correction), correction, responses, ret_response))
+    if (!arguments_given(log_given(correction), correction, responses, ret_response))
         return PARTITA_ERR_ARG;
     const enum partita_status status = begin(&c, correction, correction_bytes, responses, false);
     if (status) return status;
@@ -97,7 +87,7 @@ enum partita_status partita_correction_taps_sized(const struct partita_correctio
                                                   size_t report_bytes)
 {
     struct correction c;
-    if (!arguments_given(correction_log(correction), correction, responses, taps, ret_report))
+    if (!arguments_given(log_given(correction), correction, responses, taps, ret_report))
         return PARTITA_ERR_ARG;
     const enum partita_status status = begin(&c, correction, correction_bytes, responses, true);
     if (status) return status;

@@ -105,7 +105,7 @@ enum partita_status correction_read(struct correction *c, const struct partita_c
                                     size_t given_bytes, const double *responses, bool filter)
 {
     struct partita_correction *known = &c->given;
-    const struct partita_log log = given->log.line ? given->log : log_default();
+    const struct partita_log log = log_given(given);
     *c = (struct correction){.n = 0};
     if (!sized_read(known, sizeof *known, given, given_bytes, &log, "correction"))
         return PARTITA_ERR_UNSUPPORTED;

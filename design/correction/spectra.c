@@ -12,7 +12,6 @@ enum partita_status correction_open(struct correction *c, bool filter)
     // Bins are at most 1/8 of `low` apart: taps are two of its periods or more.
     const size_t taps = filter ? given->taps : (size_t)ceil(2 * given->rate / given->low);
     const size_t n = size_max(4 * taps, 2 * given->frames + taps);
-    double *bin[2];
     const enum partita_status status = design_bins_open(&c->bins, n, &given->allocator);
     if (status) return status;
     c->n = c->bins.n;
@@ -20,20 +19,13 @@ enum partita_status correction_open(struct correction *c, bool filter)
     c->step = given->rate / (double)c->n;
     c->first = (size_t)ceil(given->low / c->step);
     c->last = size_min((size_t)(given->high / c->step), c->count - 1);
-    c->power = mem_reserve(&given->allocator, 7 * (c->count + 1) * sizeof *c->power);
+    c->power = mem_reserve(&given->allocator, 6 * (c->count + 1) * sizeof *c->power);
     if (!c->power) return design_bins_close(&c->bins), PARTITA_ERR_NOMEM;
     c->vector = c->power + c->count;
     c->filter = c->vector + c->count;
     c->scratch = c->filter + c->count;
     c->sums = c->scratch + c->count;
     c->gain = (double *)(c->sums + c->count + 1);
-    c->index = (size_t *)(c->gain + c->count);
-    design_bins_frequencies(&c->bins);
-    for (size_t i = 0; i < c->n; i++) {
-        design_bin(&c->bins, i, bin);
-        const double k = round(design_bin_frequency(*bin[0], *bin[1]) * (double)c->n);
-        c->index[(size_t)(k + (double)c->n) % c->n] = i;
-    }
     return PARTITA_OK;
 }
 
@@ -47,7 +39,7 @@ static void read_spectrum(const struct correction *c, double complex *x)
 {
     double *bin[2];
     for (size_t k = 0; k < c->count; k++) {
-        design_bin(&c->bins, c->index[k], bin);
+        design_bin(&c->bins, k, bin);
         x[k] = *bin[0] + I * *bin[1];
     }
 }
@@ -57,7 +49,7 @@ static void write_spectrum(const struct correction *c, const double complex *x)
     double *bin[2];
     for (size_t k = 0; k < c->n; k++) {
         const double complex value = k < c->count ? x[k] : conj(x[c->n - k]);
-        design_bin(&c->bins, c->index[k], bin);
+        design_bin(&c->bins, k, bin);
         *bin[0] = creal(value);
         *bin[1] = cimag(value);
     }

@@ -13,8 +13,6 @@
 #include "api/sized.h"
 #include "core/arguments.h"
 
-// The log of a caller's struct, which may be NULL.
-#define LOG_GIVEN(given) ((given) && (given)->log.line ? (given)->log : log_default())
 #define TOLERANCE 1e-7 // of gains, dB
 
 enum { MAX_ROUNDS = 500, MAX_CROSSINGS = PARTITA_MAX_BANDS - 1 };
@@ -58,7 +56,7 @@ static enum partita_status equalizer_open(struct taps_job *job,
                                           const struct partita_equalizer *given, size_t bytes)
 {
     struct partita_equalizer e;
-    const struct partita_log log = LOG_GIVEN(given);
+    const struct partita_log log = log_given(given);
     if (!sized_read(&e, sizeof e, given, bytes, &log, "equalizer")) return PARTITA_ERR_UNSUPPORTED;
     job->given = (struct partita_crossover){e.rate, 1, .taps = e.taps, .tail = e.tail, .log = log};
     job->given.phase = e.phase;
@@ -84,7 +82,7 @@ enum partita_status partita_equalizer_biquads_sized(const struct partita_equaliz
                                                     size_t *ret_count)
 {
     struct taps_job job = {.name = "equalizer"};
-    if (!arguments_given(LOG_GIVEN(equalizer), equalizer, biquads, ret_count))
+    if (!arguments_given(log_given(equalizer), equalizer, biquads, ret_count))
         return PARTITA_ERR_ARG;
     const enum partita_status status = equalizer_open(&job, equalizer, equalizer_bytes);
     if (status == PARTITA_OK) {
@@ -101,7 +99,7 @@ enum partita_status partita_equalizer_taps_sized(const struct partita_equalizer 
                                                  size_t result_bytes)
 {
     struct taps_job job = {.name = "equalizer", .taps = taps, .n = taps ? n : 0};
-    if (!arguments_given(LOG_GIVEN(equalizer), equalizer, ret_result)) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_given(equalizer), equalizer, ret_result)) return PARTITA_ERR_ARG;
     enum partita_status status = equalizer_open(&job, equalizer, equalizer_bytes);
     if (status == PARTITA_OK) status = job_run(&job, ret_result, result_bytes);
     mem_release(&job.given.allocator, job.chain->biquads);
@@ -144,7 +142,7 @@ enum partita_status partita_crossover_taps_sized(const struct partita_crossover 
 {
     struct partita_biquad biquads[PARTITA_MAX_BANDS][MAX_CROSSINGS * SECTION_MAX_BIQUADS];
     struct taps_job job = {.name = "crossover", .taps = taps, .n = taps ? n : 0};
-    const struct partita_log log = LOG_GIVEN(crossover);
+    const struct partita_log log = log_given(crossover);
     if (!arguments_given(log, crossover, ret_result)) return PARTITA_ERR_ARG;
     if (!sized_read(&job.given, sizeof job.given, crossover, crossover_bytes, &log, "crossover"))
         return PARTITA_ERR_UNSUPPORTED;

@@ -84,7 +84,7 @@ enum partita_status partita_bank_create_sized(const struct partita_bank_options 
                                               size_t options_bytes, struct partita_bank **ret_bank)
 {
     struct partita_bank_options known;
-    const struct partita_log log = options && options->log.line ? options->log : log_default();
+    const struct partita_log log = log_given(options);
     if (!arguments_given(log, options, ret_bank)) return PARTITA_ERR_ARG;
     if (!sized_read(&known, sizeof known, options, options_bytes, &log, "options"))
         return PARTITA_ERR_UNSUPPORTED;

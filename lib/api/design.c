@@ -8,17 +8,12 @@
 #include "core/arguments.h"
 #include "sized.h"
 
-static struct partita_log design_log(const struct partita_design *design)
-{
-    return design && design->log.line ? design->log : log_default();
-}
-
 // Reads the caller's design; n as in design_resolve.
 static enum partita_status design_read(struct design_spec *ret, const struct partita_design *design,
                                        size_t design_bytes, size_t n)
 {
     struct partita_design known;
-    const struct partita_log log = design_log(design);
+    const struct partita_log log = log_given(design);
     if (!sized_read(&known, sizeof known, design, design_bytes, &log, "design"))
         return PARTITA_ERR_UNSUPPORTED;
     return design_resolve(ret, &known, n);
@@ -29,7 +24,7 @@ enum partita_status partita_design_taps_count_sized(const struct partita_design 
 {
     struct design_spec spec;
     size_t count;
-    if (!arguments_given(design_log(design), design, ret_count)) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_given(design), design, ret_count)) return PARTITA_ERR_ARG;
     enum partita_status status = design_read(&spec, design, design_bytes, 0);
     if (status == PARTITA_OK) status = design_count(&spec, &count);
     if (status == PARTITA_OK) *ret_count = count;
@@ -40,7 +35,7 @@ enum partita_status partita_design_taps_sized(const struct partita_design *desig
                                               size_t design_bytes, double *taps, size_t n)
 {
     struct design_spec spec;
-    if (!arguments_given(design_log(design), design, taps)) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_given(design), design, taps)) return PARTITA_ERR_ARG;
     enum partita_status status = design_read(&spec, design, design_bytes, n);
     if (status) return status;
     if (!n) return log_error(&spec.log, PARTITA_ERR_ARG, "n = 0: taps holds at least 1");
@@ -72,7 +67,7 @@ enum partita_status partita_design_measure_sized(const struct partita_design *de
 {
     struct design_spec spec;
     struct partita_design_result result;
-    if (!arguments_given(design_log(design), design, taps, ret_result)) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_given(design), design, taps, ret_result)) return PARTITA_ERR_ARG;
     enum partita_status status = design_read(&spec, design, design_bytes, 0);
     if (status == PARTITA_OK) status = check_taps(&spec, taps, n);
     if (status == PARTITA_OK) status = design_measure(&spec, taps, n, &result);

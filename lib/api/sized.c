@@ -22,7 +22,7 @@ bool sized_read(void *ret, size_t own_bytes, const void *given, size_t given_byt
 bool options_read(struct partita_options *ret, const struct partita_options *given,
                   size_t given_bytes)
 {
-    const struct partita_log log = given && given->log.line ? given->log : log_default();
+    const struct partita_log log = log_given(given);
     const bool known = sized_read(ret, sizeof *ret, given, given_bytes, &log, "options");
     static const bool unset[sizeof ret->reserved];
     ret->log = log;

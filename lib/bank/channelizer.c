@@ -63,7 +63,7 @@ enum partita_status
 partita_channelizer_create_sized(const struct partita_channelizer_options *options,
                                  size_t options_bytes, struct partita_channelizer **ret_channelizer)
 {
-    const struct partita_log log = options && options->log.line ? options->log : log_default();
+    const struct partita_log log = log_given(options);
     struct partita_channelizer made = {0};
     if (!arguments_given(log, options, ret_channelizer)) return PARTITA_ERR_ARG;
     if (!sized_read(&made.options, sizeof made.options, options, options_bytes, &log, "options"))

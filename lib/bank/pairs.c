@@ -63,7 +63,7 @@ enum partita_status partita_pairs_create_sized(const struct partita_pairs_option
                                                size_t options_bytes,
                                                struct partita_pairs **ret_pairs)
 {
-    const struct partita_log log = options && options->log.line ? options->log : log_default();
+    const struct partita_log log = log_given(options);
     struct partita_pairs made = {0}, *pairs = NULL;
     struct partita_pairs_options *known = &made.options;
     struct arena arena = {0};

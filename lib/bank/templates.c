@@ -251,7 +251,7 @@ enum partita_status partita_match_templates_sized(const struct partita_match_opt
                                                   size_t options_bytes, const float *const *x,
                                                   size_t n)
 {
-    const struct partita_log log = options && options->log.line ? options->log : log_default();
+    const struct partita_log log = log_given(options);
     struct matcher matcher = {.x = x, .n = n, .reporting = PTHREAD_MUTEX_INITIALIZER};
     struct partita_match_options *known = &matcher.options;
     struct arena arena = {0};

@@ -16,6 +16,9 @@ __attribute__((format(printf, 2, 3))) bool log_line(const struct partita_log *lo
 // PARTITA_LOG, read once a process, is "stderr"; otherwise none.
 struct partita_log log_default(void);
 
+// The log of a caller's struct, which may be NULL.
+#define log_given(given) ((given) && (given)->log.line ? (given)->log : log_default())
+
 // snprintf in the C locale: numbers have a point, whatever locale the application has set. All
 // texts with numbers that are not whole are made by it, log_line and text_add.
 __attribute__((format(printf, 3, 4))) int text_print(char *to, size_t size, const char *format,

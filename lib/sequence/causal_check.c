@@ -171,7 +171,7 @@ enum partita_status causal_resolve(struct causal *ret, const struct partita_caus
                                    size_t bytes, bool backward)
 {
     struct partita_causal *c = &ret->call;
-    const struct partita_log log = given && given->log.line ? given->log : log_default();
+    const struct partita_log log = log_given(given);
     if (!given) return log_error(&log, PARTITA_ERR_ARG, "causal is NULL");
     if (!sized_read(c, sizeof *c, given, bytes, &log, "causal")) return PARTITA_ERR_UNSUPPORTED;
     c->log = log;

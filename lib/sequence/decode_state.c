@@ -100,17 +100,12 @@ static void destroy_transforms(struct partita_decode *d)
     for (size_t i = 0; i < d->n_segments; i++) fft_destroy(d->segments[i].fft);
 }
 
-static struct partita_log given_log(const struct partita_decode_options *options)
-{
-    return options && options->log.line ? options->log : log_default();
-}
-
 // Reads a caller's options and counts the memory of their state.
 static enum partita_status plan_state(struct partita_decode *d, struct arena *arena,
                                       const struct partita_decode_options *given, size_t bytes)
 {
     struct partita_decode_options *options = &d->options;
-    const struct partita_log log = given_log(given);
+    const struct partita_log log = log_given(given);
     *d = (struct partita_decode){.n_taps = 0};
     if (!sized_read(options, sizeof *options, given, bytes, &log, "options"))
         return PARTITA_ERR_UNSUPPORTED;
@@ -169,7 +164,7 @@ enum partita_status partita_decode_memory_sized(const struct partita_decode_opti
 {
     struct partita_decode planned;
     struct arena arena = {0};
-    if (!arguments_given(given_log(options), options, ret_bytes)) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_given(options), options, ret_bytes)) return PARTITA_ERR_ARG;
     const enum partita_status status = plan_state(&planned, &arena, options, options_bytes);
     if (status != PARTITA_OK) return status;
     *ret_bytes = arena.used;
@@ -183,8 +178,8 @@ enum partita_status partita_decode_create_sized(const struct partita_decode_opti
 {
     struct partita_decode planned;
     struct arena arena = {0};
-    if (!arguments_given(given_log(options), options, taps, ret_decode) ||
-        !arrays_usable(given_log(options), {"taps", taps, 1, sizeof *taps, false}))
+    if (!arguments_given(log_given(options), options, taps, ret_decode) ||
+        !arrays_usable(log_given(options), {"taps", taps, 1, sizeof *taps, false}))
         return PARTITA_ERR_ARG;
     const enum partita_status status = plan_state(&planned, &arena, options, options_bytes);
     if (status != PARTITA_OK) return status;
