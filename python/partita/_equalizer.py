@@ -46,6 +46,9 @@ def _section(name, section):
             "family": choice(f"{name}: family", section.get("family", "default"), _FAMILIES)}
     if kind == "biquad" and "coefficients" not in section:
         raise ValueError(f"{name}: a biquad needs coefficients, the numbers b0, b1, b2, a0, a1, a2")
+    for field in section.keys() & {"q", "bandwidth", "slope", "target_q"}:
+        _chosen(f"{name}.{field}", section[field])
+    optional(positive, f"{name}.order", section.get("order"))
     try:
         if "coefficients" in made:
             b0, b1, b2, a0, a1, a2 = map(float, made.pop("coefficients"))
@@ -114,6 +117,8 @@ def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=
     (3, True)
     """
     frequencies = list(frequencies) if np.ndim(frequencies) else [frequencies]
+    if not frequencies:
+        raise ValueError("frequencies = []: one or more are needed")
     bands = len(frequencies) + 1
 
     def each(name, value, convert, count=bands):
@@ -176,8 +181,9 @@ def read_equalizer(source):
     >>> partita.read_equalizer("Preamp: -2.5 dB\\nFilter 1: ON PK Fc 105 Hz Gain 2.4 dB Q 0.7")[0]
     {'kind': 'gain', 'gain': -2.5}
     """
-    if isinstance(source, os.PathLike):
-        with open(source, encoding="utf-8-sig", errors="replace") as file:
+    path = source if isinstance(source, os.PathLike) else None
+    if path:
+        with open(path, encoding="utf-8-sig", errors="replace") as file:
             source = file.read()
     require_type("source", source, str, "the text of a list is needed, or a pathlib.Path")
     source = re.sub("(?<=\\d)[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}](?=\\d{3})", "", source)
@@ -196,7 +202,8 @@ def read_equalizer(source):
         elif word == "FILTER":
             sections += filter(None, [_listed(rest)])
     if empty:
-        raise ValueError(f"{source[:40]!r} has no line of Filter, Preamp or GraphicEQ; give a file as a pathlib.Path")
+        raise ValueError(f"{path or repr(source[:40])} has no line of Filter, Preamp or GraphicEQ"
+                         f"{'' if path else '; give a file as a pathlib.Path'}")
     if table is None:
         return sections
     if any(section["kind"] != "gain" for section in sections):

@@ -118,7 +118,9 @@ def invert(responses, rate, taps=65536, *, phase="minimum", target=None, low=Non
     >>> report.before_max > 3, report.after_max < 1
     (True, True)
     """
-    out, report = np.empty(positive("taps", taps)), ffi.new("struct partita_correction_report *")
+    if positive("taps", taps) > 1 << 18:  # before there is memory for them
+        raise ValueError(f"taps = {taps}: at most {1 << 18}")
+    out, report = np.empty(taps), ffi.new("struct partita_correction_report *")
     _call(lib.partita_correction_taps, responses, rate, out, report, taps=len(out), phase=phase, target=target, low=low,
           high=high, edge=edge, boost=boost, attenuation=attenuation, smoothing=smoothing, window=window, mean=mean,
           phase_limit=phase_limit, pre_time=pre_time, pre_level=pre_level)

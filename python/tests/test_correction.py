@@ -79,6 +79,7 @@ def test_channels_are_matched():
     ({"boost": 100}, ValueError, "boost = 100: must be from 0.01 to 60"),
     ({"high": 30000}, ValueError, "high = 30000: must be from"),
     ({"taps": 1000}, ValueError, "taps = 1000: must be from 4800, 2 periods of low"),
+    ({"taps": 2**80}, ValueError, "taps = 1208925819614629174706176: at most 262144"),
     ({"taps": 9.5}, TypeError, "taps = 9.5: an integer is needed"),
     ({"pre_time": 0.01}, ValueError, "only mixed phase"),
 ])

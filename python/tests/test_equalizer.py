@@ -186,6 +186,9 @@ def test_files_of_lists(tmp_path):
                     "# Filter: ON PK\nFilter  1: OFF PK Fc 50 Hz Gain 1 dB Q 1\nFilter 2: ON  None\nPreamp: -3,5 dB\n",
                     encoding="utf-8")
     assert partita.read_equalizer(path) == [{"kind": "gain", "gain": gain} for gain in (1, -3.5)]
+    path.write_text("20 1.5")
+    with pytest.raises(ValueError, match="list.txt has no line of Filter, Preamp or GraphicEQ$"):
+        partita.read_equalizer(path)
     table = partita.read_equalizer("GraphicEQ: 20 -1.5; 1000 0.2; 19871 -3")
     np.testing.assert_array_equal(table, [(20, -1.5), (1000, 0.2), (19871, -3)])
     louder = partita.read_equalizer("Preamp: -6 dB\nGraphicEQ: 20 -1,5; 1000 0,25; 19871 -3")
@@ -209,6 +212,9 @@ def test_files_of_lists(tmp_path):
     (lambda: partita.read_equalizer("Filter 3: ON LS Gain 5 dB Q 1"), "'ON LS Gain 5 dB Q 1': needs Fc"),
     (lambda: partita.read_equalizer("Filter 3: ON HS 6dB Fc 5 Hz"), "'ON HS 6dB Fc 5 Hz': needs Fc and Gain"),
     (lambda: partita.equalizer([{"kind": "biquad"}]), "sections[0]: a biquad needs coefficients"),
+    (lambda: partita.equalizer([{"frequency": 0.1, "gain": 3, "q": 0}]), "sections[0].q = 0: a number other than 0"),
+    (lambda: partita.equalizer([{"kind": "low-pass", "frequency": 0.1, "order": 0}]), "sections[0].order = 0: at least 1"),
+    (lambda: partita.crossover([]), "frequencies = []: one or more"),
     (lambda: partita.equalizer([], tail=0), "tail = 0: a number other than 0"),
     (lambda: partita.equalizer([], tail=5), "tail = 5: must be from 20"),
     (lambda: partita.crossover(0.6), "frequencies[0] = 0.6: must be above 0 and below 0.5"),
