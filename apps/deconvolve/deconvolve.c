@@ -83,8 +83,8 @@ static bool load_files(struct deconvolve *d, struct fault *fault)
     if (!(d->rate > 0)) d->rate = rate;
     if (d->recording.n >= d->sweep.n + MIN_AFTER) return true;
     return fault_set(fault,
-                     "%s: %zu frames, but %s has %zu; record the sweep and what follows it, at "
-                     "least %d frames",
+                     "%s: %zu frames, but %s has %zu; name the sweep first, and record it and "
+                     "what follows it, at least %d frames",
                      operand_name(s, 1), d->recording.n, operand_name(s, 0), d->sweep.n, MIN_AFTER);
 }
 

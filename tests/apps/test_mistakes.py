@@ -110,7 +110,7 @@ MISTAKES = [
      "--attenuation 900: is not a number of decibels from 10 to 200"),
     ("design table one.txt --rate 48k --width 100 h.wav", 1, "one.txt: line 1: '1' is not a frequency and decibels, such as 1000 -3"),
     ("deconvolve in.wav ir.wav h.wav", 1,
-     "ir.wav: 100 frames, but in.wav has 4800; record the sweep and what follows it, at least 400 frames"),
+     "ir.wav: 100 frames, but in.wav has 4800; name the sweep first, and record it and what follows it, at least 400 frames"),
     ("deconvolve ir44.wav in.wav h.wav", 1, "ir44.wav: sample rate 44100 Hz differs from the 48000 Hz of in.wav; convert one of "
      "them to the rate of the other"),
     ("join o.wav in.wav", 1, "in.wav: its record in.wav.range is missing, which --range writes beside OUT"),
