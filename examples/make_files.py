@@ -4,6 +4,7 @@
 import argparse
 import array
 import cmath
+import itertools
 import math
 import pathlib
 import random
@@ -11,6 +12,7 @@ import sys
 import wave
 
 RATE = 48000  # of the sounds
+SEATS = ((3.3, 2.1, 1.2), (3.0, 1.8, 1.2), (3.6, 2.3, 1.1))  # where the microphone stands, in metres
 
 
 def write_wav(path, channels, bits):
@@ -44,6 +46,48 @@ def note(hz):
     """One second of a tone with two overtones, struck four times."""
     times = [n / RATE for n in range(RATE)]
     return [0.25 * math.exp(-8 * (t % 0.25)) * sum(math.sin(2 * math.pi * k * hz * t) / k for k in (1, 2, 3)) for t in times]
+
+
+def sweep():
+    """1.5 s of a tone that rises from 10 Hz to 22 kHz by octaves of equal length, with soft ends."""
+    frames, octaves = 72000, math.log2(2200)
+    turns = [10 * 1.5 / octaves / math.log(2) * (2 ** (octaves * n / frames) - 1) for n in range(frames)]
+    ends = [min(1, n / 2400, (frames - 1 - n) / 480) for n in range(frames)]
+    return [0.5 * end * math.sin(2 * math.pi * turn) for end, turn in zip(ends, turns)]
+
+
+def loudspeaker(samples):
+    """A closed box whose bass falls below 45 Hz: a high pass of second order, by the bilinear transform."""
+    w = math.tan(math.pi * 45 / RATE)
+    norm = 1 / (1 + math.sqrt(2) * w + w * w)
+    x1 = x2 = y1 = y2 = 0.0
+    out = []
+    for x in samples:
+        y = norm * (x - 2 * x1 + x2 - 2 * (w * w - 1) * y1 - (1 - math.sqrt(2) * w + w * w) * y2)
+        x1, x2, y1, y2 = x, x1, y, y1
+        out.append(y)
+    return out
+
+
+def images(seat, size=(5.1, 3.9, 2.7), source=(0.7, 0.6, 1), reflection=0.75):
+    """The 60 strongest paths in a room of this size, in metres, from a loudspeaker to a seat: delay in frames, and gain. Walls
+    mirror the loudspeaker and its images (Allen and Berkley, 1979)."""
+    paths = []
+    for cell in itertools.product(range(-2, 3), repeat=3):
+        for mirrored in itertools.product((0, 1), repeat=3):
+            away = math.dist(seat, [(1 - 2 * m) * s + 2 * n * a for m, s, n, a in zip(mirrored, source, cell, size)])
+            walls = sum(abs(n - m) + abs(n) for n, m in zip(cell, mirrored))
+            paths.append((round(away / 343 * RATE), reflection**walls / away))
+    return sorted(paths, key=lambda path: -path[1])[:60]
+
+
+def record(noise, played, seat):
+    """What a microphone at the seat hears, and half a second after it."""
+    heard = [noise.gauss(0, 1e-5) for _ in range(len(played) + RATE // 2)]
+    for delay, gain in images(seat):
+        end = delay + len(played)
+        heard[delay:end] = [h + 0.25 * gain * x for h, x in zip(heard[delay:end], played)]
+    return heard
 
 
 def burst():
@@ -112,6 +156,10 @@ def main():
     write_npy(folder / "events" / "blast.npy", "f4", (3, 120), sum(blast, []))
     write_npy(folder / "array.npy", "f4", (3, 20000),
               sum(sensors(noise, ((quake, 3000), (blast, 9000), (quake, 15000))), []))
+    write_wav(folder / "sweep.wav", [sweep()], 24)
+    played = loudspeaker(sweep())
+    for number, seat in enumerate(SEATS, 1):
+        write_wav(folder / f"seat{number}.wav", [record(noise, played, seat)], 24)
 
 
 if __name__ == "__main__":

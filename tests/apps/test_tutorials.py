@@ -6,8 +6,10 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 from scipy import signal
@@ -33,8 +35,12 @@ class Page(Case):
         self.path = os.path.abspath("bin") + ":" + os.environ["PATH"]
         self.home = os.getcwd()
 
+    MADE = tempfile.TemporaryDirectory()  # once for all tests
+
     def make_files(self):
-        subprocess.run([sys.executable, str(MAKE_FILES), "."], check=True)
+        if not os.listdir(self.MADE.name):
+            subprocess.run([sys.executable, str(MAKE_FILES), self.MADE.name], check=True)
+        shutil.copytree(self.MADE.name, ".", dirs_exist_ok=True)
 
     def run_blocks(self, text):
         """Runs the commands of a text. For each block: what it printed, and what the page shows until the next."""
