@@ -208,21 +208,22 @@ def is_missed(times, target):
 
 
 def targets_table(*runs):
-    """All targets, with the figures of each run. A row has the cases that PARTS tells apart, or one thread and two."""
+    """All targets, with the figures of each run. A row has the cases that PARTS tells apart; a slash joins one thread and two."""
+    def joined(cells, between):
+        return cells[0] if len(set(cells)) == 1 else between.join(cell or "-" for cell in cells)
     rows = {}
     for target in TARGETS:
         what, case, ours, _, figure, *bounds = target
         worst = [(find(times, case, ours) or {}).get("case") for times in runs]
         cells = [number(measure(times, target), figure, bounds) + f" (`{layer}`)" * bool(layer) for times, layer in zip(runs, worst)]
-        layer, part = re.sub(PARTS, "-@", case), (re.search(PARTS, case) or " ")[0][1:]
-        what = what if part else re.sub(", [12] threads?$", ", 1 and 2 threads", what)
-        rows.setdefault((what, layer), []).append([part, *cells, *(number(bound, figure) for bound in bounds)])
+        row = rows.setdefault((re.sub(", [12] threads?$", ", 1 / 2 threads", what), re.sub(PARTS, "-@", case)), {})
+        figures = row.setdefault((re.search(PARTS, case) or " ")[0][1:], [])
+        figures.append([*cells, *(number(bound, figure) for bound in bounds)])
     lines = ["| target | case | measured | with AVX2 alone | floor | goal |", "|---|---|---|---|---|---|"]
-    for (what, layer), found in rows.items():
-        parts, *columns = zip(*found)
-        name = parts[0] if len(parts) == 1 else "*" if parts[0] in DIRECTIONS else "{%s}" % ",".join(parts)
-        cells = [", ".join(column[:1] if len(set(column)) == 1 else (cell or "-" for cell in column)) for column in columns]
-        lines.append(f"| {what} | `{layer.replace('@', name)}` | {' | '.join(cells)} |")
+    for (what, layer), row in rows.items():
+        name = "*" if row.keys() >= set(DIRECTIONS) else ("{%s}" if len(row) > 1 else "%s") % ",".join(row)
+        columns = zip(*([joined(cells, " / ") for cells in zip(*figures)] for figures in row.values()))
+        lines.append(f"| {what} | `{layer.replace('@', name)}` | {' | '.join(joined(column, ', ') for column in columns)} |")
     return "\n".join(lines)
 
 
@@ -305,14 +306,13 @@ def write_pages():
     runs, tables = zip(*((read_run(folder), read_rows(folder)) for folder in (ROWS, ROWS / "avx2")))
     for times in tables:
         add_worst(times)
-    times, run = tables[0], runs[0]
     insert("docs/bench.md", f"{run_table(*runs)}\n\n{targets_table(*tables)}")
-    insert("README.md", short_tables(times, run))
-    insert("python/README.md", slower_table(times))
-    picture = bench_chart.chart(times, lambda contender: version_of(run, contender))
+    insert("README.md", short_tables(tables[0], runs[0]))
+    insert("python/README.md", slower_table(tables[0]))
+    picture = bench_chart.chart(tables[0], lambda contender: version_of(runs[0], contender))
     if picture:
         (ROOT / "docs/images/live-cost.svg").write_text(picture)
-    missed = sum(is_missed(times, target) for target in TARGETS)
+    missed = sum(is_missed(tables[0], target) for target in TARGETS)
     print(f"docs/bench.md: {len(TARGETS) - missed} required figures met or not set, {missed} missed")
 
 
