@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How users name an impulse response of `live`: a path, perhaps with a word before it that says
-// which input and output each of its channels belongs to.
+// How users name impulse responses: a path, perhaps with a word before it that says which input and
+// output each of its channels belongs to; a chain is several of these with + between them.
 #ifndef PARTITA_APPS_IR_NAME_H
 #define PARTITA_APPS_IR_NAME_H
+
+#include <stddef.h>
 
 enum ir_layout {
     IR_PLAIN = 0,   // PATH: as the options say
@@ -16,5 +18,9 @@ extern const char *const ir_prefixes[N_IR_LAYOUTS];
 
 // The path, which is a part of the name.
 const char *ir_name_path(const char *name, enum ir_layout *ret_layout);
+
+// The length of the first filter of a chain; of a name that is no chain, its whole length. A + that
+// belongs to the name of a file that exists separates nothing.
+size_t ir_name_first(const char *name);
 
 #endif

@@ -8,7 +8,10 @@ const struct command_row command_rows[N_COMMANDS] = {
     {"convolve", "IR... IN OUT", "filters IN with the impulse response IR",
      "The result is scipy.signal.convolve(IN, IR, mode): it includes the tail, and the latency of "
      "the engine is removed. Of several IR files the channels are taken one file after the other. "
-     "With --config FILE only IN and OUT are named. ",
+     "With + between them, as in low-cut.npy+hall.wav, they are filters one after the other, of "
+     "which one is made, in double: each has 1 channel or as many as come in, or is a matrix by "
+     "--matrix, --true-stereo or a word before its name, as in matrix:hall.wav. A + in the name of "
+     "a file that exists separates nothing. With --config FILE only IN and OUT are named. ",
      -3},
     {"correlate", "TEMPLATE IN [OUT]", "correlates IN with TEMPLATE",
      "The result is scipy.signal.correlate(IN, TEMPLATE, mode), in which a complex template is "

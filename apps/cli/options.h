@@ -73,7 +73,8 @@ struct settings {
     char **files; // all operands
     // Of convolve: a configuration, which is operands[0] then, and there are no operands for IR.
     const char *config;
-    int argc; // all arguments, the command's name first
+    bool is_route; // it is a chain (route/route.h)
+    int argc;      // all arguments, the command's name first
     char **argv;
     struct given_time times[MAX_TIMES];
     int n_times;

@@ -10,7 +10,8 @@ static bool open_file(struct audio_reader **ret, const struct impulse *impulse, 
                       struct fault *fault)
 {
     if (strcmp(impulse->path, "-") == 0)
-        return fault_set(fault, "-: taps of a configuration are in files, not in standard input");
+        return fault_set(
+            fault, "-: taps of a configuration or a chain are in files, not in standard input");
     if (impulse->source == IMPULSE_FILE && sofa_is_named(impulse->path))
         return fault_set(fault, "%s: is a SOFA file: give it as IR, not in --config",
                          impulse->path);
@@ -41,9 +42,9 @@ static bool read_whole(struct impulse_file *file, const struct impulse *impulse,
     if (file->kept && is_same_file(file->kept, impulse)) return true;
     impulse_file_release(file);
     if (!open_file(&reader, impulse, file->max_channels, fault)) return false;
-    bool good =
-        !audio_reader_info(reader)->encoding.is_complex ||
-        fault_set(fault, "%s: complex taps; a configuration needs real ones", impulse->path);
+    bool good = !audio_reader_info(reader)->encoding.is_complex ||
+                fault_set(fault, "%s: complex taps; a configuration or a chain needs real ones",
+                          impulse->path);
     good = good && frames_read(&file->frames, reader, PARTITA_F64, impulse->path, fault);
     if (good && audio_shortfall(reader)) {
         frames_release(&file->frames);
@@ -117,12 +118,22 @@ void impulse_file_release(struct impulse_file *file)
     file->kept = NULL;
 }
 
-double impulse_file_rate(const struct impulse *impulse)
+bool impulse_file_info(const struct impulse *impulse, size_t max_channels, struct audio_info *ret,
+                       struct fault *fault)
 {
     struct audio_reader *reader;
-    struct fault ignored;
-    if (impulse->source == IMPULSE_VALUES || !open_file(&reader, impulse, 1024, &ignored)) return 0;
-    const double rate = audio_reader_info(reader)->rate;
+    if (!open_file(&reader, impulse, max_channels, fault)) return false;
+    *ret = *audio_reader_info(reader);
+    ret->tags = NULL; // which the reader has
     audio_reader_close(reader);
-    return rate;
+    return true;
+}
+
+double impulse_file_rate(const struct impulse *impulse)
+{
+    struct audio_info info;
+    struct fault ignored;
+    const bool known =
+        impulse->source != IMPULSE_VALUES && impulse_file_info(impulse, 1024, &info, &ignored);
+    return known ? info.rate : 0;
 }

@@ -51,7 +51,8 @@ bool network_fault(const struct network *network, int line, struct fault *fault,
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return fault_set(fault, "%s:%d: %s", network->path, line, text);
+    return line ? fault_set(fault, "%s:%d: %s", network->path, line, text)
+                : fault_set(fault, "%s: %s", network->path, text);
 }
 
 static bool no_memory(const struct network *network, struct fault *fault)

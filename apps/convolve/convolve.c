@@ -17,6 +17,7 @@
 #include "output.h"
 #include "pass.h"
 #include "processes/launcher.h"
+#include "route/route.h"
 #include "usage.h"
 
 // The state of one run.
@@ -56,6 +57,10 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
         report_warning(s, "%s: is read as cf32; if it has another type, add --format",
                        s->operands[1]);
     const struct audio_info *x = audio_reader_info(job->in);
+    if (s->is_route) {
+        network_release(&job->network);
+        return route_read(&job->network, s, s->config, x, fault);
+    }
     network_select(&job->network, x->rate * (double)s->up);
     if (s->config) return true;
     const struct audio_info *taps = audio_reader_info(job->irs[0]);
@@ -246,6 +251,9 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     if (job->settings.normalised == NORMALISED_ZERO_MEAN)
         template_subtract_means(job->taps.data, taps_type, taps_count_rows(&job->taps),
                                 job->taps.length);
+    report_detail(&job->settings, "%s: %zu taps, with their peak at frame %lld",
+                  operand_name(&job->settings, 0), job->taps.length - 2 * job->taps.lead,
+                  (long long)taps_peak(&job->taps));
     job->pass = (struct pass){.settings = &job->settings,
                               .reader = job->in,
                               .taps = &job->taps,
@@ -332,6 +340,7 @@ static void fill_stats(struct convolve_job *job)
     s->in_channels = job->taps.in_channels;
     s->out_channels = job->taps.out_channels;
     s->taps = job->taps.length;
+    s->filter_peak = taps_peak(&job->taps);
     s->latency = runner_layout(job->runner).latency;
     s->calls = runner_calls(job->runner);
     s->call_frames = job->pass.chunk;
@@ -380,7 +389,9 @@ static uint64_t signal_frames(const struct convolve_job *job)
 static bool begin_shard(struct convolve_job *job, struct fault *fault)
 {
     const struct settings *s = job->shard.settings = &job->settings;
-    if (s->config && !network_read(&job->network, s->config, true, fault)) return false;
+    if (s->config && !(s->is_route ? route_read(&job->network, s, s->config, NULL, fault)
+                                   : network_read(&job->network, s->config, true, fault)))
+        return false;
     char(*data)[PATH_MAX] = calloc((size_t)s->n_irs + 1, sizeof *data);
     const char **inputs =
         calloc((size_t)s->n_irs + 1 + network_count_files(&job->network), sizeof *inputs);
@@ -462,6 +473,7 @@ int convolve_main(const struct settings *settings)
     struct convolve_job job = {.settings = *settings};
     struct fault fault;
     int status = EXIT_FAILED;
+    route_adopt(&job.settings);
     if (join_processes(&job, &fault)) status = convolve_run(&job);
     else if (!job.processes.rank) report_fault(settings->command, &fault, EXIT_FAILED);
     convolve_release(&job);

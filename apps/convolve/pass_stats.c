@@ -140,6 +140,7 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
     json_object_set_new(j, "engine", json_text(s->engine));
     json_object_set_new(j, "type", json_text(s->type));
     json_object_set_new(j, "taps", json_integer((json_int_t)s->taps));
+    json_object_set_new(j, "filter_peak", json_integer((json_int_t)s->filter_peak));
     json_object_set_new(j, "in_channels", json_integer((json_int_t)s->in_channels));
     json_object_set_new(j, "out_channels", json_integer((json_int_t)s->out_channels));
     json_object_set_new(j, "rate", json_rate(s->rate));

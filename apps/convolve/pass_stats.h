@@ -12,6 +12,7 @@
 struct pass_stats {
     double peak, energy; // of the result: largest magnitude, sum of squared magnitudes
     uint64_t frames_in, frames_out, tail;
+    int64_t filter_peak; // see taps_peak
     size_t in_channels, out_channels, taps, latency;
     double rate;
     uint64_t replaced; // non-finite samples of IN that were set to 0

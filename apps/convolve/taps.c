@@ -340,16 +340,38 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
     return good;
 }
 
+// The energy of all rows in a frame.
+static double energy_at(const struct taps *t, size_t frame)
+{
+    const size_t reals = type_is_complex(t->type) ? 2 : 1, n = taps_count_rows(t) * reals;
+    double energy = 0;
+    for (size_t r = 0; r < n; r++) {
+        const size_t i = (r / reals * t->length + frame) * reals + r % reals;
+        const double v = type_is_double(t->type) ? ((const double *)t->data)[i]
+                                                 : (double)((const float *)t->data)[i];
+        energy += v * v;
+    }
+    return energy;
+}
+
+int64_t taps_peak(const struct taps *taps)
+{
+    double peak = 0;
+    size_t at = taps->lead + taps->zeros;
+    for (size_t k = 0; k < taps->length; k++) {
+        const double energy = energy_at(taps, k);
+        if (energy > peak) at = k;
+        peak = fmax(peak, energy);
+    }
+    return (int64_t)at - (int64_t)(taps->lead + taps->zeros);
+}
+
 double taps_delay(const struct taps *taps)
 {
-    const size_t reals = type_is_complex(taps->type) ? 2 : 1,
-                 n = taps_count_rows(taps) * taps->length * reals;
     double energy = 0, moment = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double v = type_is_double(taps->type) ? ((const double *)taps->data)[i]
-                                                    : (double)((const float *)taps->data)[i];
-        energy += v * v;
-        moment += v * v * (double)(i / reals % taps->length);
+    for (size_t k = 0; k < taps->length; k++) {
+        energy += energy_at(taps, k);
+        moment += energy_at(taps, k) * (double)k;
     }
     return energy > 0 && isfinite(moment) ? moment / energy - (double)(taps->lead + taps->zeros)
                                           : 0;

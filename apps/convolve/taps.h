@@ -41,6 +41,9 @@ size_t taps_count_rows(const struct taps *taps);
 // response, and (length - 1) / 2 for taps of linear phase.
 double taps_delay(const struct taps *taps);
 
+// The frame in which all responses together have the most energy, by which a click is heard later.
+int64_t taps_peak(const struct taps *taps);
+
 // Delays the taps by zeros, so that sample `first` of the result is a multiple of the stride.
 bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *fault);
 void taps_release(struct taps *taps);

@@ -14,6 +14,7 @@
 #include "io/formats/sigmf.h"
 #include "io/formats/sofa.h"
 #include "level/level.h"
+#include "route/route.h"
 #include "shard.h"
 
 bool is_standard(const char *path)
@@ -138,10 +139,17 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
                          options_sharded_by(s));
     if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
         return channels_fault(s, fault);
-    if (s->config && (s->ir_format || s->matrix || s->delay || s->ir_length || s->ir_fade))
-        return fault_set(fault, "--config names the responses and their paths; leave out "
-                                "--ir-format, --ir-length, --ir-fade, --delay, --matrix, "
-                                "--matrix-order and --true-stereo");
+    if (s->config &&
+        (s->ir_format || s->delay || s->ir_length || s->ir_fade || (s->matrix && !s->is_route)))
+        return fault_set(fault,
+                         "%s and their paths; leave out --ir-format, --ir-length, "
+                         "--ir-fade, --delay%s",
+                         s->is_route ? "a chain has the responses of files"
+                                     : "--config names the responses",
+                         s->is_route ? "" : ", --matrix, --matrix-order and --true-stereo");
+    for (int i = 0; s->n_irs > 1 && i < s->n_irs; i++)
+        if (route_is_chain(s->files[i]))
+            return fault_set(fault, "%s: a chain must be the only IR", s->files[i]);
     if (isfinite(s->dry) && (s->stride > 1 || s->up > 1))
         return fault_set(fault, "--dry with --stride or --up: the dry signal is not filtered and "
                                 "would alias; leave out --dry");

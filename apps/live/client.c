@@ -81,6 +81,16 @@ static bool add_file(char line[CONTROL_LINE_BYTES], const char *ir, struct fault
            add_text(line, path, fault);
 }
 
+// Each file of a chain.
+static bool add_files(char line[CONTROL_LINE_BYTES], const char *ir, struct fault *fault)
+{
+    const size_t n = ir_name_first(ir);
+    char *first = strndup(ir, n);
+    const bool good = first ? add_file(line, first, fault) : fault_set(fault, "out of memory");
+    free(first);
+    return good && (!ir[n] || (add_text(line, "+", fault) && add_files(line, ir + n + 1, fault)));
+}
+
 static bool compose_line(char line[CONTROL_LINE_BYTES], char *const *words, int n,
                          struct fault *fault)
 {
@@ -88,7 +98,7 @@ static bool compose_line(char line[CONTROL_LINE_BYTES], char *const *words, int 
     *line = 0;
     for (int i = 0; i < n; i++) {
         if (i && !add_text(line, " ", fault)) return false;
-        if (loads && i == 1 ? !add_file(line, words[i], fault) : !add_text(line, words[i], fault))
+        if (loads && i == 1 ? !add_files(line, words[i], fault) : !add_text(line, words[i], fault))
             return false;
     }
     strcat(line, "\n"); // for which add_text leaves space

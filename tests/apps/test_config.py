@@ -165,7 +165,7 @@ class Jconvolver(Config):
             ([new, "/input/name 1 a:b"], "a.conf:2: 'a:b' is not the name of a port"),
             ([new, "/input/name 1 a", "/input/name 2 a"], "a.conf:3: a: another port has this name"),
             ([new, "/impulse/read 1 1 1 0 0 0 1 pipe.wav"], "a.conf:2: pipe.wav: is not a regular file"),
-            ([new, "/impulse/read 1 1 1 0 0 0 1 -"], "a.conf:2: -: taps of a configuration are in files"),
+            ([new, "/impulse/read 1 1 1 0 0 0 1 -"], "a.conf:2: -: taps of a configuration or a chain are in files"),
             # 2^8 of the longest transformers have 2^24 taps.
             ([new] + ["/impulse/hilbert 1 1 1 32768 65536"] * 257, "a.conf:258: more than 16777216 taps"),
             ([new], "a.conf: has no impulse response"),

@@ -88,6 +88,10 @@ class EveryFault(FaultCase):
             os.unlink("out.wav")
             self.every("convolve", "--config", "a.yml", "in.wav", "out.wav")
 
+    def test_chains(self):
+        self.write("pair.wav", wav_bytes(self.random.integers(-9000, 9000, (30, 2))))
+        self.every("convolve", "ir.txt+pair.wav", "in.wav", "out.wav")
+
     def test_design(self):
         self.write("table.txt", b"100 0\n1000 -20\n")
         self.every("design", "lowpass", "--equiripple", "--cutoff", "0.2", "--width", "0.1", "out.npy")

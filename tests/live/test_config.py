@@ -60,6 +60,20 @@ class Played(Live):
         np.testing.assert_array_equal(self.plays("--config", "b.conf", "--dry", 0, "--limiter", "off", outputs=2),
                                       expected[:2500])
 
+    def test_chains(self):
+        """As exact as its only filter would be, since the second one has so few bits."""
+        self.ir(np.array([[0], [0], [1], [-0.5]]), "late.wav")
+        late = [np.convolve(h, [0, 0, 1, -0.5]) for h in self.h]
+        expected = convolve(self.x, [[late[0], None], [None, late[1]]])[:2500]
+        np.testing.assert_array_equal(self.plays("--ir", "ir.wav+late.wav", outputs=2), expected)
+        np.testing.assert_array_equal(self.plays("--ir", "late.wav+ir.wav", outputs=2), expected)
+        said = self.live(*FILES, "--duration", 0.01, "--ir", "ir.wav+late.wav", "-v").stderr.decode()
+        peak = np.abs(late).max(0).argmax()
+        self.assertIn("ir.wav+late.wav: 12 taps, with their peak at frame %d\n" % peak, said)
+        self.fails_live("--ir", "ir.wav+late.wav", *FILES, "--record", "late.wav", says="late.wav: is the input")
+        self.fails_live("--ir", "ir.wav+absent.wav", *FILES, says="absent.wav: cannot open")
+        self.fails_live("--ir", "ir.wav+a.conf", *FILES, says="a.conf: a configuration cannot be part of a chain")
+
     def test_refusals(self):
         self.alsa(self.x, outputs=3)
         write_text(self, "bad.conf", "/convolver/new 2 2 64 200", "/impulse/dirac 1 9 1 0")

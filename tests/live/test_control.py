@@ -254,6 +254,8 @@ class Command(Steered):
         self.ir(np.ones((1, 4)), "sub/four.wav")
         answer = schemas.load(self.control(path, "load", "true-stereo:four.wav", cwd="sub").stdout)
         self.assertTrue(answer["filter"].endswith("/sub/four.wav"), answer)
+        answer = schemas.load(self.control(path, "load", "my own.wav+true-stereo:four.wav", cwd="sub").stdout)
+        self.assertTrue(answer["filter"].endswith("/sub/my own.wav+true-stereo:" + os.path.abspath("sub/four.wav")), answer)
         follower = subprocess.Popen([rig.PROGRAM, "control", PATH, "subscribe", "20"], stdout=subprocess.PIPE)
         self.children.append(follower)
         self.assertTrue(schemas.load(follower.stdout.readline())["ok"])

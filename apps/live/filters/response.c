@@ -7,10 +7,13 @@
 
 #include "base/ir_name.h"
 #include "base/memory.h"
+#include "cli/report.h"
+#include "config/impulse_file.h"
 #include "config/matrix.h"
 #include "convolve/network_taps.h"
 #include "filter_set.h"
 #include "io/rows.h"
+#include "route/route.h"
 
 enum { STEREO = 2 };
 
@@ -39,7 +42,8 @@ bool response_check(const struct settings *settings, const char *ir, struct faul
     enum ir_layout layout;
     const char *path = ir_name_path(ir, &layout);
     const bool is_sofa = sofa_is_named(path);
-    return (!is_sofa && !network_is_named(path)) || (layout == IR_PLAIN && !settings->matrix) ||
+    return route_is_chain(ir) || (!is_sofa && !network_is_named(path)) ||
+           (layout == IR_PLAIN && !settings->matrix) ||
            fault_set(fault, "%s: %s; leave out %s", path,
                      is_sofa ? "the responses of a SOFA file lead from one input to two ears"
                              : "a configuration names the responses and their paths",
@@ -68,14 +72,28 @@ static size_t choose_inputs(const struct settings *s, bool matrix, size_t n_ir,
     return n < request->max_in ? n : request->max_in;
 }
 
-// The channels that a configuration has.
-static bool choose_network_shape(const struct settings *s, const char *path, uint32_t rate,
-                                 size_t *ret_in, size_t *ret_out, struct fault *fault)
+// The channels of a configuration or a chain. The inputs of a chain are those of its first file.
+static bool choose_network_shape(const struct settings *s, const char *ir,
+                                 const struct filter_set_request *request, size_t *ret_in,
+                                 size_t *ret_out, struct fault *fault)
 {
+    struct audio_info first = {0};
     struct network network;
-    if (!network_read(&network, path, true, fault)) return false;
-    network_select(&network, rate);
-    *ret_in = s->channels ? (size_t)s->channels : network.in_channels;
+    enum ir_layout layout;
+    ir_name_path(ir, &layout);
+    if (!route_read(&network, s, ir, NULL, fault)) return false;
+    network_select(&network, request->rate);
+    bool good = network.in_channels ||
+                impulse_file_info(network.impulses, options_max_channels(s), &first, fault);
+    if (s->channels) first.channels = (size_t)s->channels;
+    else if (network.in_channels) first.channels = network.in_channels;
+    else
+        first.channels = choose_inputs(s, layout != IR_PLAIN || s->matrix, first.channels, request);
+    network_release(&network);
+    first.rate = request->rate;
+    if (!good || !route_read(&network, s, ir, &first, fault)) return false;
+    network_select(&network, request->rate);
+    *ret_in = first.channels;
     *ret_out = network.out_channels;
     network_release(&network);
     return true;
@@ -90,9 +108,8 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     const char *path = ir_name_path(ir, &layout);
     bool matrix = layout != IR_PLAIN || settings->matrix;
     size_t n_ir = SOFA_EARS, in = 1, out = 0;
-    if (network_is_named(path)) {
-        if (!choose_network_shape(settings, path, (uint32_t)lrint(request->rate), &in, &out, fault))
-            return false;
+    if (route_is_named(ir)) {
+        if (!choose_network_shape(settings, ir, request, &in, &out, fault)) return false;
     } else if (!sofa_is_named(path)) {
         if (!response_open(&reader, settings, path, fault)) return false;
         n_ir = audio_reader_info(reader)->channels;
@@ -120,11 +137,11 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     return true;
 }
 
-static double rate_of_network(const char *path)
+static double rate_of_network(const struct settings *s, const char *ir)
 {
     struct network network;
     struct fault ignored;
-    if (!network_read(&network, path, true, &ignored)) return 0;
+    if (!route_read(&network, s, ir, NULL, &ignored)) return 0;
     const double rate = matrix_rate(&network);
     network_release(&network);
     return rate;
@@ -136,8 +153,8 @@ double response_rate(const struct settings *settings, const char *ir)
     enum ir_layout layout;
     struct fault ignored; // response_load will report it
     const char *path = ir_name_path(ir, &layout);
+    if (route_is_named(ir)) return rate_of_network(settings, ir);
     if (sofa_is_named(path)) return sofa_rate(path, &ignored);
-    if (network_is_named(path)) return rate_of_network(path);
     if (!response_open(&reader, settings, path, &ignored)) return 0;
     double rate = audio_reader_info(reader)->rate;
     audio_reader_close(reader);
@@ -207,12 +224,12 @@ static bool load_sofa(struct response *ret, const struct settings *settings, con
     return false;
 }
 
-static bool load_network(struct response *r, const struct response_shape *shape,
+static bool load_network(struct response *r, const char *ir, const struct response_shape *shape,
                          const struct settings *settings, struct fault *fault)
 {
     const struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
     struct network network;
-    if (!network_read(&network, r->path, true, fault)) return false;
+    if (!route_read(&network, settings, ir, &device, fault)) return false;
     network_select(&network, device.rate);
     r->channels = network.out_channels;
     const bool good = network_taps_load(&r->taps, &network, PARTITA_F32, &device, settings, fault);
@@ -274,13 +291,15 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     struct settings s = *settings; // with the names that taps_load prints
     enum ir_layout layout;
     r.path = ir_name_path(ir, &layout);
-    if (sofa_is_named(r.path)) return load_sofa(ret, settings, r.path, shape, direction, fault);
+    const bool is_network = route_is_named(ir);
+    if (sofa_is_named(r.path) && !is_network)
+        return load_sofa(ret, settings, r.path, shape, direction, fault);
     s.operands[0] = r.path;
     s.operands[1] = "the audio device";
     s.gain = 0; // this and --dry are applied to the output, where they can change while playing
     s.dry = -INFINITY;
-    bool good = network_is_named(r.path) ? load_network(&r, shape, &s, fault)
-                                         : load_file(&r, layout, shape, &s, fault);
+    bool good = is_network ? load_network(&r, ir, shape, &s, fault)
+                           : load_file(&r, layout, shape, &s, fault);
     if (good && !check_outputs(&r, shape, fault)) {
         taps_release(&r.taps);
         good = false;
@@ -290,6 +309,8 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     r.first = rows_omitted_lead(&rows, r.taps.lead);
     r.length = r.taps.length - r.taps.lead - r.first; // after the end is as much as the lead
     r.onset = rows_first_above(&rows, ONSET_THRESHOLD * rows_peak(&rows), r.taps.length) - r.first;
+    report_detail(settings, "%s: %zu taps, with their peak at frame %zu", r.path, r.length,
+                  rows_first_above(&rows, rows_peak(&rows), r.taps.length) - r.first);
     *ret = r;
     return true;
 }

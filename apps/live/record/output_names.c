@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/ir_name.h"
-#include "config/network.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
+#include "route/route.h"
 
 char *output_names_take(const char *path, int take)
 {
@@ -41,13 +41,14 @@ static bool is_same_path(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
-// False if an output is a file that a configuration names. One that cannot be read is reported when
-// it is loaded.
-static bool differs_from_files(const char *out, const char *configuration, struct fault *fault)
+// False if an output is a file that a configuration or a chain names. One that cannot be read is
+// reported when it is loaded.
+static bool differs_from_files(const struct settings *s, const char *out, const char *ir,
+                               struct fault *fault)
 {
     struct network network;
     struct fault ignored;
-    if (!network_read(&network, configuration, true, &ignored)) return true;
+    if (!route_read(&network, s, ir, NULL, &ignored)) return true;
     const char **files = calloc(network_count_files(&network), sizeof *files);
     int n = 0;
     const bool good =
@@ -67,7 +68,8 @@ static bool differs_from_filters(const struct settings *s, const char *out, stru
     for (int i = 0; out && good && i < s->irs.n; i++) {
         const char *path = ir_name_path(s->irs.words[i], &layout);
         good = temp_differs(out, (const char *[]){path, sigmf_samples(path, buffer)}, 2, fault) &&
-               (!network_is_named(path) || differs_from_files(out, path, fault));
+               (!route_is_named(s->irs.words[i]) ||
+                differs_from_files(s, out, s->irs.words[i], fault));
     }
     return good;
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// See route.h. A chain has a stage for each of its files, so that config/matrix.h computes it as it
+// computes the pipeline of a configuration.
+#include "route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ir_name.h"
+#include "base/number.h"
+#include "config/impulse_file.h"
+
+bool route_is_chain(const char *ir)
+{
+    return ir[ir_name_first(ir)];
+}
+
+bool route_is_named(const char *ir)
+{
+    enum ir_layout layout;
+    const char *path = ir_name_path(ir, &layout);
+    return route_is_chain(ir) || network_is_named(path);
+}
+
+void route_adopt(struct settings *settings)
+{
+    struct settings *s = settings;
+    if (s->command != COMMAND_CONVOLVE || s->n_irs != 1 || !route_is_chain(s->files[0])) return;
+    s->config = s->operands[0];
+    s->n_irs = 0;
+    s->is_route = true;
+}
+
+// Appends a stage in which response k of a file, an impulse from `first` on, leads from input i to
+// output o: one response for every channel, one for each channel, or a matrix.
+static bool add_stage(struct network *n, const struct settings *s, const char *part, size_t first,
+                      const struct audio_info *file, struct fault *fault)
+{
+    enum ir_layout layout;
+    const char *path = ir_name_path(part, &layout);
+    const size_t in = n->out_channels, channels = file->channels;
+    const bool matrix = layout != IR_PLAIN || file->outputs || in == 1 ||
+                        (s->matrix && channels != 1 && channels != in);
+    const bool by_input = layout == IR_TRUE_STEREO || (layout == IR_PLAIN && !file->outputs &&
+                                                       s->matrix_order == MATRIX_IN_OUT);
+    if (matrix ? channels % in != 0 || (file->outputs && channels / file->outputs != in)
+               : channels != 1 && channels != in)
+        return fault_set(fault,
+                         "%s: %s: has %zu channels for %zu; a filter in a chain has 1 channel or "
+                         "as many as come in, or as a matrix (matrix:%s) a multiple of %zu",
+                         n->path, path, channels, in, path, in);
+    const size_t out = matrix ? channels / in : in;
+    if (!network_add_stage(n, out, in, fault)) return false;
+    for (size_t o = 0; o < out; o++) {
+        for (size_t i = matrix ? 0 : o; i < (matrix ? in : o + 1); i++) {
+            const size_t k = !matrix    ? (channels == 1 ? 0 : o)
+                             : by_input ? i * out + o
+                                        : o * in + i;
+            const struct network_term term = {.out = o, .in = i, .impulse = first + k, .gain = 1};
+            if (!network_add_term(n, &term, fault)) return false;
+        }
+    }
+    n->out_channels = out;
+    return true;
+}
+
+// The stage of a file, whose channels become impulses. A signal without a rate has that of the
+// files.
+static bool add_file(struct network *n, const struct settings *s, const char *part,
+                     const struct audio_info *signal, struct fault *fault)
+{
+    enum ir_layout layout;
+    const char *path = ir_name_path(part, &layout);
+    struct impulse impulse = {.source = IMPULSE_FILE, .path = strdup(path)};
+    struct audio_info file;
+    size_t first, more;
+    if (!network_add_impulse(n, &impulse, &first, fault)) return false;
+    if (!signal) return true;
+    if (!impulse_file_info(&impulse, options_max_channels(s), &file, fault)) return false;
+    if (!(signal->rate > 0) && file.rate > 0) {
+        if (n->rate > 0 && !rates_agree(n->rate, file.rate))
+            return fault_set(fault,
+                             "%s: %s: sample rate %.12g Hz differs from the %.12g Hz of the files "
+                             "before it; add --rate and --resample-ir",
+                             n->path, path, file.rate, n->rate);
+        n->rate = file.rate;
+    }
+    for (size_t c = 1; c < file.channels; c++) {
+        struct impulse next = {.source = IMPULSE_FILE, .path = strdup(path), .channel = c};
+        if (!network_add_impulse(n, &next, &more, fault)) return false;
+    }
+    return add_stage(n, s, part, first, &file, fault);
+}
+
+static bool add_part(struct network *n, const struct settings *s, const char *part,
+                     const struct audio_info *signal, struct fault *fault)
+{
+    enum ir_layout layout;
+    const char *path = ir_name_path(part, &layout);
+    if (!*path) return fault_set(fault, "%s: names no filter on one side of a +", n->path);
+    if (network_is_named(path))
+        return fault_set(fault, "%s: %s: a configuration cannot be part of a chain", n->path, path);
+    return add_file(n, s, part, signal, fault);
+}
+
+static bool read_chain(struct network *n, const struct settings *s, const char *ir,
+                       const struct audio_info *signal, struct fault *fault)
+{
+    bool good = true, more = *ir;
+    n->path = ir;
+    n->in_channels = n->out_channels = signal ? signal->channels : 0;
+    while (good && more) {
+        const size_t length = ir_name_first(ir);
+        char *part = strndup(ir, length);
+        good = part ? add_part(n, s, part, signal, fault) : fault_set(fault, "out of memory");
+        free(part);
+        more = ir[length];
+        ir += length + more;
+    }
+    return good;
+}
+
+bool route_read(struct network *ret, const struct settings *settings, const char *ir,
+                const struct audio_info *signal, struct fault *fault)
+{
+    enum ir_layout layout;
+    struct network network = {0};
+    const char *path = ir_name_path(ir, &layout);
+    if (!route_is_chain(ir) && network_is_named(path)) return network_read(ret, path, true, fault);
+    const bool good = read_chain(&network, settings, ir, signal, fault);
+    if (good) *ret = network;
+    else network_release(&network);
+    return good;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Filters that are made of several responses: configurations of other convolvers, chains of files.
+// All of them are networks, which `convolve` and `live` load in one way.
+#ifndef PARTITA_APPS_ROUTE_H
+#define PARTITA_APPS_ROUTE_H
+
+#include "cli/options.h"
+#include "config/network.h"
+#include "io/audio.h"
+
+// Whether an IR is several filters, one after the other: a.wav+b.wav.
+bool route_is_chain(const char *ir);
+
+// Whether it is a network: a chain or a configuration.
+bool route_is_named(const char *ir);
+
+// Of convolve: makes an IR that is a network the configuration of the run.
+void route_adopt(struct settings *settings);
+
+// Reads the network of an IR, for a signal of this layout. NULL: only the files of a chain, for
+// network_list_files, and its inputs, 0 if the signal decides. `ir` must outlive the network. An
+// empty name is no filter: outputs are inputs.
+bool route_read(struct network *ret, const struct settings *settings, const char *ir,
+                const struct audio_info *signal, struct fault *fault);
+
+#endif
