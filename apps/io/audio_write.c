@@ -72,37 +72,10 @@ static bool check_space(int fd, const char *path, const struct audio_info *info,
                      name_size(free_bytes, has));
 }
 
-bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
-                  struct fault *fault)
-{
-    struct audio_writer *w = calloc(1, sizeof *w);
-    if (!w) return fault_set(fault, "out of memory");
-    w->info = *info;
-    int fd = temp_open(&w->temp, path, info->is_recording, fault);
-    if (fd < 0) {
-        free(w);
-        return false;
-    }
-    sink_from_fd(&w->sink, fd, strcmp(path, "-") == 0 ? "standard output" : path);
-    if (!check_space(fd, path, info, fault) || !audio_begin(w, path, fault)) {
-        audio_discard(w);
-        return false;
-    }
-    w->info.offset = w->sink.position;
-    *ret_writer = w;
-    return true;
-}
-
-bool audio_refresh(struct audio_writer *writer, struct fault *fault)
-{
-    return !writer->ops->refresh || writer->ops->refresh(writer, fault);
-}
-
 // Continues after the frames that the file is known to hold; what follows them is cut off.
 static bool continue_after(struct audio_writer *w, const struct audio_partial *partial,
                            struct fault *fault)
 {
-    w->info.offset = w->sink.position;
     const uint64_t at =
         w->info.offset + partial->frames * w->info.channels * encoding_size(w->info.encoding);
     struct stat st;
@@ -116,29 +89,49 @@ static bool continue_after(struct audio_writer *w, const struct audio_partial *p
     return true;
 }
 
+// partial: of an earlier run; NULL: a new file.
+static bool open_file(struct audio_writer **ret_writer, const char *path,
+                      const struct audio_partial *partial, const struct audio_info *info,
+                      struct fault *fault)
+{
+    struct audio_writer *w = calloc(1, sizeof *w);
+    if (!w) return fault_set(fault, "out of memory");
+    w->info = *info;
+    if (partial) w->counts = partial->counts;
+    const int fd = partial ? temp_resume(&w->temp, path, partial->path, fault)
+                           : temp_open(&w->temp, path, info->is_recording, fault);
+    if (fd < 0) {
+        free(w);
+        return false;
+    }
+    sink_from_fd(&w->sink, fd, strcmp(path, "-") == 0 ? "standard output" : path);
+    const bool continues = partial && partial->frames;
+    bool good = (continues || check_space(fd, path, info, fault)) && audio_begin(w, path, fault);
+    w->info.offset = w->sink.position;
+    good = good && (!partial || continue_after(w, partial, fault));
+    if (good) *ret_writer = w;
+    else audio_discard(w);
+    return good;
+}
+
+bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
+                  struct fault *fault)
+{
+    return open_file(ret_writer, path, NULL, info, fault);
+}
+
 bool audio_resume(struct audio_writer **ret_writer, const char *path,
                   const struct audio_partial *partial, const struct audio_info *info,
                   struct fault *fault)
 {
     if (info->container == CONTAINER_SNDFILE || info->container == CONTAINER_TEXT)
         return fault_set(fault, "%s: --resume writes .wav, .npy and raw samples only", path);
-    struct audio_writer *w = calloc(1, sizeof *w);
-    if (!w) return fault_set(fault, "out of memory");
-    w->info = *info;
-    w->counts = partial->counts;
-    int fd = temp_resume(&w->temp, path, partial->path, fault);
-    if (fd < 0) {
-        free(w);
-        return false;
-    }
-    sink_from_fd(&w->sink, fd, path);
-    if ((!partial->frames && !check_space(fd, path, info, fault)) || !audio_begin(w, path, fault) ||
-        !continue_after(w, partial, fault)) {
-        audio_discard(w);
-        return false;
-    }
-    *ret_writer = w;
-    return true;
+    return open_file(ret_writer, path, partial, info, fault);
+}
+
+bool audio_refresh(struct audio_writer *writer, struct fault *fault)
+{
+    return !writer->ops->refresh || writer->ops->refresh(writer, fault);
 }
 
 static bool sink_sync(struct sink *sink, struct fault *fault)
