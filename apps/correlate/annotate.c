@@ -144,17 +144,6 @@ static json_t *copy_metadata(const struct sigmf *sigmf, const char *to)
     return root;
 }
 
-static bool write_annotated(json_t *root, const char *path, struct fault *fault)
-{
-    struct temp temp;
-    char *text = sigmf_text(root);
-    const bool good = text ? temp_write_beside(&temp, path, text, false, fault) &&
-                                 temp_commit(&temp, false, fault)
-                           : fault_set(fault, "out of memory");
-    free(text);
-    return good;
-}
-
 bool search_check_annotate(const struct search_request *request, struct fault *fault)
 {
     const struct settings *s = request->settings;
@@ -197,7 +186,7 @@ bool search_annotate(const struct search *search, const struct search_request *r
         json_array_append_new(annotations,
                               annotation_of(&search->report.matches[i], request, offset, frames));
     const bool good = sigmf_sort_annotations(annotations)
-                          ? write_annotated(root, s->annotate, fault)
+                          ? temp_write_text(s->annotate, sigmf_text(root), false, fault)
                           : fault_set(fault, "out of memory");
     json_decref(root);
     return good;

@@ -34,13 +34,7 @@ static char *shard_record_compose(const struct shard_record *r)
 
 bool shard_record_write(const char *path, const struct shard_record *record, struct fault *fault)
 {
-    struct temp temp;
-    char *text = shard_record_compose(record);
-    const bool good =
-        text ? temp_write_beside(&temp, path, text, true, fault) && temp_commit(&temp, false, fault)
-             : fault_set(fault, "out of memory");
-    free(text);
-    return good;
+    return temp_write_text(path, shard_record_compose(record), true, fault);
 }
 
 const char *shard_record_digits(const char *text, uint64_t *ret)

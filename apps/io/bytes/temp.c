@@ -228,6 +228,16 @@ bool temp_write_beside(struct temp *temp, const char *path, const char *text, bo
     return sink_fault(&sink, fault);
 }
 
+bool temp_write_text(const char *path, char *text, bool durable, struct fault *fault)
+{
+    struct temp temp;
+    const bool good = text ? temp_write_beside(&temp, path, text, durable, fault) &&
+                                 temp_commit(&temp, false, fault)
+                           : fault_set(fault, "out of memory");
+    free(text);
+    return good;
+}
+
 // The folder for temporary files of an output, which the caller frees.
 static char *temp_folder(const char *path)
 {

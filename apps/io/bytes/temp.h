@@ -64,6 +64,9 @@ int temp_resume(struct temp *temp, const char *path, const char *partial, struct
 bool temp_write_beside(struct temp *temp, const char *path, const char *text, bool durable,
                        struct fault *fault);
 
+// The same, and makes it visible. Frees the text; NULL: there was no memory for it.
+bool temp_write_text(const char *path, char *text, bool durable, struct fault *fault);
+
 // Opens a temporary file without a name, for reading and writing, and returns the descriptor, or
 // -1. It is in the folder of `path`, or where `path` is special in $TMPDIR or /var/tmp.
 int temp_open_unnamed(const char *path, struct fault *fault);
