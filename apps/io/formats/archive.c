@@ -16,7 +16,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-static const char META[] = ".sigmf-meta", DATA[] = ".sigmf-data";
+static const char META[] = ".sigmf-meta";
 
 enum { TAR_BLOCK = 512, MAX_BYTES = 1 << 30 }; // of an entry that is read at once
 
@@ -133,17 +133,6 @@ bool npz_visit(const char *path, npz_visit_fn *visit, void *user, struct fault *
     return good;
 }
 
-// The name of the samples: in the folder of the metadata.
-static bool samples_name(const char *meta, const char *dataset, char ret[PATH_MAX])
-{
-    const char *slash = strrchr(meta, '/');
-    const size_t folder = slash ? (size_t)(slash - meta + 1) : 0,
-                 stem = strlen(meta) - strlen(META);
-    const int n = dataset ? snprintf(ret, PATH_MAX, "%.*s%s", (int)folder, meta, dataset)
-                          : snprintf(ret, PATH_MAX, "%.*s%s", (int)stem, meta, DATA);
-    return n < PATH_MAX;
-}
-
 // Where the bytes of the last entry begin: the next header follows them, padded to whole blocks.
 static uint64_t entry_offset(const struct archive_reader *w, uint64_t size)
 {
@@ -151,13 +140,11 @@ static uint64_t entry_offset(const struct archive_reader *w, uint64_t size)
            (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
 }
 
-bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
-                           struct source_part *ret, struct fault *fault)
+bool sigmf_archive_samples(const char *path, const char *name, struct source_part *ret,
+                           struct fault *fault)
 {
     struct archive_reader w;
-    char name[PATH_MAX];
     bool end = false, found = false, is_last = false, good = true;
-    if (!samples_name(meta, dataset, name)) return fault_set(fault, "%s: name too long", meta);
     if (!reader_begin(&w, path, false, fault)) return false;
     while (good && !end && (good = reader_next(&w, &end, fault))) {
         if (is_last) ret->offset = entry_offset(&w, ret->size);
@@ -196,10 +183,10 @@ bool npz_visit(const char *path, npz_visit_fn *visit, void *user, struct fault *
 }
 
 // Not called without metadata.
-bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
-                           struct source_part *ret, struct fault *fault)
+bool sigmf_archive_samples(const char *path, const char *name, struct source_part *ret,
+                           struct fault *fault)
 {
-    (void)meta, (void)dataset, (void)ret;
+    (void)name, (void)ret;
     return fault_set(fault, "%s: is not read", path);
 }
 

@@ -184,8 +184,7 @@ static bool parse_headers(struct sigmf *sigmf, const json_t *captures, struct fa
 
 static bool parse_data_name(struct sigmf *ret, const char *dataset, struct fault *fault)
 {
-    const char *slash = strrchr(ret->meta, '/');
-    const int n_folder = slash ? (int)(slash - ret->meta + 1) : 0;
+    const int n_folder = (int)(path_base(ret->meta) - ret->meta);
     const bool fits =
         dataset ? snprintf(ret->data, PATH_MAX, "%.*s%s", n_folder, ret->meta, dataset) < PATH_MAX
                 : with_suffix(ret->data, ret->meta, DATA);
@@ -203,11 +202,13 @@ static bool sigmf_parse(struct sigmf *ret, const char *archive, struct fault *fa
     // The name of standard input is no file's.
     if (dataset && (!*dataset || strcmp(dataset, "-") == 0 || strchr(dataset, '/')))
         return fault_set(fault, "%s: core:dataset %s is not a file name", ret->meta, dataset);
-    if (!sigmf_parse_global(global, ret->meta, ret, fault) || !parse_headers(ret, captures, fault))
+    if (!sigmf_parse_global(global, ret->meta, ret, fault) ||
+        !parse_headers(ret, captures, fault) || !parse_data_name(ret, dataset, fault))
         return false;
-    if (!archive) return parse_data_name(ret, dataset, fault);
+    if (!archive) return true;
+    const bool found = sigmf_archive_samples(archive, ret->data, &ret->part, fault);
     snprintf(ret->data, PATH_MAX, "%s", archive);
-    return sigmf_archive_samples(archive, ret->meta, dataset, &ret->part, fault);
+    return found;
 }
 
 static json_t *load_file(const char *path, struct sigmf *ret, struct fault *fault)

@@ -67,9 +67,9 @@ bool sigmf_check_captures(const struct sigmf *sigmf, const struct sigmf_use *use
 // the metadata, which the caller frees; `ret_meta` is their name.
 bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_length,
                             char ret_meta[PATH_MAX], struct fault *fault);
-// dataset: core:dataset; NULL: the name of the metadata with .sigmf-data.
-bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
-                           struct source_part *ret, struct fault *fault);
+// name: of the samples.
+bool sigmf_archive_samples(const char *path, const char *name, struct source_part *ret,
+                           struct fault *fault);
 
 // Metadata as text, which the caller frees. NULL: out of memory, or `root` is NULL.
 char *sigmf_text(const json_t *root);
