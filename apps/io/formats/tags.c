@@ -12,11 +12,6 @@ enum { CUE_BYTES = 24, CUE_POSITION = 4, CUE_OFFSET = 20, BEXT_TIME = 338 };
 // and the frequency at the centre in Hz. Some programs write XML instead.
 enum { AUXI_TIMES = 32, AUXI_FREQUENCY = 32 };
 
-static uint32_t load32(const unsigned char *x)
-{
-    return (uint32_t)x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
-}
-
 static void store32(unsigned char *x, uint32_t value)
 {
     for (int i = 0; i < 4; i++) x[i] = (unsigned char)(value >> (8 * i));
@@ -62,10 +57,10 @@ static size_t move_cues(unsigned char *body, size_t n, const struct tags_move *m
 {
     if (n < 4) return n;
     size_t kept = 0, count = (n - 4) / CUE_BYTES;
-    if (load32(body) < count) count = load32(body);
+    if (chunk_number(body) < count) count = chunk_number(body);
     for (size_t i = 0; i < count; i++) {
         unsigned char *cue = body + 4 + i * CUE_BYTES;
-        const int64_t at = (int64_t)load32(cue + CUE_OFFSET) * move->up - move->first;
+        const int64_t at = (int64_t)chunk_number(cue + CUE_OFFSET) * move->up - move->first;
         if (at < 0 || at / move->stride > UINT32_MAX) continue;
         const uint32_t moved = (uint32_t)(at / move->stride);
         store32(cue + CUE_POSITION, moved);
@@ -80,7 +75,8 @@ static size_t move_cues(unsigned char *body, size_t n, const struct tags_move *m
 static void move_time(unsigned char *body, size_t n, const struct tags_move *move)
 {
     if (n < BEXT_TIME + 8) return;
-    const uint64_t time = load32(body + BEXT_TIME) | (uint64_t)load32(body + BEXT_TIME + 4) << 32;
+    const uint64_t time =
+        chunk_number(body + BEXT_TIME) | (uint64_t)chunk_number(body + BEXT_TIME + 4) << 32;
     if (time > INT64_MAX >> 24 || (int64_t)time * move->up + move->first < 0) return;
     const uint64_t moved = (uint64_t)(((int64_t)time * move->up + move->first) / move->stride);
     store32(body + BEXT_TIME, (uint32_t)moved);
@@ -92,7 +88,7 @@ static void move_auxi(unsigned char *body, size_t n, const struct tags_move *mov
 {
     if (n < AUXI_FREQUENCY + 4 || body[0] == '<') return;
     if (move->first) memset(body, 0, AUXI_TIMES);
-    const double hz = (double)load32(body + AUXI_FREQUENCY) + move->tune;
+    const double hz = (double)chunk_number(body + AUXI_FREQUENCY) + move->tune;
     if (hz >= 0 && hz <= UINT32_MAX) store32(body + AUXI_FREQUENCY, (uint32_t)hz);
 }
 
@@ -100,7 +96,7 @@ void tags_move(struct tags *tags, const struct tags_move *move)
 {
     for (size_t at = 0; at < tags->n;) {
         unsigned char *chunk = tags->bytes + at;
-        const size_t n = load32(chunk + 4);
+        const size_t n = chunk_number(chunk + 4);
         size_t after = n;
         if (has_id(chunk, "bext")) move_time(chunk + 8, n, move);
         if (has_id(chunk, "cue ")) after = move_cues(chunk + 8, n, move);
@@ -118,7 +114,7 @@ void tags_remove_positions(struct tags *tags)
     size_t kept = 0;
     for (size_t at = 0, n; at < tags->n; at += n) {
         unsigned char *chunk = tags->bytes + at;
-        n = 8 + (size_t)load32(chunk + 4);
+        n = 8 + (size_t)chunk_number(chunk + 4);
         n += n & 1;
         if (has_id(chunk, "bext") || has_id(chunk, "cue ")) continue;
         memmove(tags->bytes + kept, chunk, n);
@@ -132,7 +128,7 @@ static void visit_list(const unsigned char *body, size_t n,
                        void (*visit)(void *user, const char id[4], const char *text), void *user)
 {
     for (size_t at = 4; at + 8 <= n;) {
-        const size_t size = load32(body + at + 4);
+        const size_t size = chunk_number(body + at + 4);
         if (size > n - at - 8) return;
         char *text = strndup((const char *)body + at + 8, size);
         if (text && *text) visit(user, (const char *)body + at, text);
@@ -146,7 +142,7 @@ void tags_visit(const struct tags *tags,
 {
     for (size_t at = 0; at < tags->n;) {
         const unsigned char *chunk = tags->bytes + at;
-        const size_t n = load32(chunk + 4);
+        const size_t n = chunk_number(chunk + 4);
         if (has_id(chunk, "LIST") && n >= 4 && has_id(chunk + 8, "INFO"))
             visit_list(chunk + 8, n, visit, user);
         at += 8 + n + (n & 1);

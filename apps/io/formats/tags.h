@@ -17,6 +17,11 @@ struct tags {
     size_t n;
 };
 
+static inline uint32_t chunk_number(const unsigned char *x)
+{
+    return (uint32_t)x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
+}
+
 // Whether chunks of this name are kept.
 bool tags_know(const char id[4]);
 

@@ -11,14 +11,9 @@ static uint32_t get16(const unsigned char *x)
     return (uint32_t)(x[0] | x[1] << 8);
 }
 
-static uint32_t get32(const unsigned char *x)
-{
-    return get16(x) | get16(x + 2) << 16;
-}
-
 static uint64_t get64(const unsigned char *x)
 {
-    return get32(x) | (uint64_t)get32(x + 4) << 32;
+    return chunk_number(x) | (uint64_t)chunk_number(x + 4) << 32;
 }
 
 // Behind the samples.
@@ -75,14 +70,14 @@ static bool wav_parse_format(struct wav *w, const unsigned char *x, size_t size,
         if (size < 40)
             return fault_set(fault, "%s: extensible format chunk of %zu bytes, 40 needed", name,
                              size);
-        w->info->channel_mask = get32(x + 20);
+        w->info->channel_mask = chunk_number(x + 20);
         tag = get16(x + 24);
     }
     w->info->channels = get16(x + 2);
-    w->info->rate = get32(x + 4);
+    w->info->rate = chunk_number(x + 4);
     w->block_align = get16(x + 12);
     if (!container_check_channels(name, w->info->channels, w->max_channels, fault)) return false;
-    if (get32(x + 4) == 0) return fault_set(fault, "%s: sample rate 0 Hz", name);
+    if (chunk_number(x + 4) == 0) return fault_set(fault, "%s: sample rate 0 Hz", name);
     if (!wav_parse_coding(w, tag, bits, fault)) return false;
     size_t expected = w->info->encoding.bytes * w->info->channels;
     if (w->block_align != expected)
@@ -117,21 +112,13 @@ static bool skip_rest(struct wav *w, uint64_t end, bool odd, struct fault *fault
     return true;
 }
 
-// Reads `size` bytes of the chunk `id`.
-static bool wav_read_chunk(struct wav *w, const char *id, unsigned char *x, size_t size,
-                           struct fault *fault)
-{
-    if (source_read(w->source, x, size) == size) return true;
-    return wav_truncated(w, id, fault);
-}
-
 static bool wav_parse_tags(struct wav *w, const char *id, uint32_t size, struct fault *fault)
 {
     const size_t before = w->tags->n;
     unsigned char *body = tags_append(w->tags, id, size);
-    if (!body || wav_read_chunk(w, "a chunk", body, size, fault)) return true;
+    if (!body || source_read(w->source, body, size) == size) return true;
     w->tags->n = before;
-    return false;
+    return wav_truncated(w, "a chunk", fault);
 }
 
 static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct fault *fault)
@@ -142,14 +129,13 @@ static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct
     w->info->iq = w->info->iq || memcmp(id, "auxi", 4) == 0; // SDR programs alone write it
     if (memcmp(id, "fmt ", 4) == 0) {
         if (w->has_format) return fault_set(fault, "%s: two format chunks", w->source->name);
-        if (!wav_read_chunk(w, "the format chunk", x, n, fault) ||
-            !wav_parse_format(w, x, n, fault))
-            return false;
+        if (source_read(w->source, x, n) < n) return wav_truncated(w, "the format chunk", fault);
+        if (!wav_parse_format(w, x, n, fault)) return false;
     } else if (memcmp(id, "ds64", 4) == 0) {
         if (n < 28)
             return fault_set(fault, "%s: ds64 chunk of %zu bytes, at least 28 needed",
                              w->source->name, n);
-        if (!wav_read_chunk(w, "the ds64 chunk", x, n, fault)) return false;
+        if (source_read(w->source, x, n) < n) return wav_truncated(w, "the ds64 chunk", fault);
         if (w->riff_size == UINT32_MAX) w->riff_size = get64(x);
         w->long_size = get64(x + 8);
         w->has_long = true;
@@ -170,7 +156,7 @@ static bool ends_in_chunks(struct wav *w, uint64_t at)
             return false;
         for (int i = 0; i < 4; i++)
             if (x[i] < ' ' || x[i] > '~') return false;
-        const uint64_t size = get32(x + 4), left = s->size - at - sizeof x;
+        const uint64_t size = chunk_number(x + 4), left = s->size - at - sizeof x;
         if (size > left) return false;
         at += sizeof x + size + (size & 1 && size < left);
     }
@@ -242,7 +228,7 @@ static bool wav_parse_rest(struct wav *w, struct fault *fault)
     for (bool more = true; left > 0 && more && source_read(w->source, x, sizeof x) == sizeof x;
          left--)
         more = memcmp(x, "data", 4) != 0 && memcmp(x, "fmt ", 4) != 0 &&
-               wav_parse_chunk(w, (const char *)x, get32(x + 4), &ignored);
+               wav_parse_chunk(w, (const char *)x, chunk_number(x + 4), &ignored);
     return source_seek(w->source, info->offset) || wav_truncated(w, "its samples", fault);
 }
 
@@ -258,11 +244,11 @@ bool wav_parse(struct source *source, size_t max_channels, struct audio_info *in
     if (n < sizeof x || !known || memcmp(x + 8, "WAVE", 4) != 0)
         return fault_set(fault, "%s: not a WAV: %zu bytes without a RIFF WAVE header", source->name,
                          n);
-    w.riff_size = get32(x + 4);
+    w.riff_size = chunk_number(x + 4);
     for (;;) {
         n = source_read(source, x, 8);
         if (n < 8) return wav_truncated(&w, "the search for the data chunk", fault);
-        uint32_t size = get32(x + 4);
+        uint32_t size = chunk_number(x + 4);
         if (memcmp(x, "data", 4) == 0)
             return wav_parse_data(&w, size, fault) && wav_parse_rest(&w, fault);
         if (!wav_parse_chunk(&w, (const char *)x, size, fault)) return false;

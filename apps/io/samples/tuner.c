@@ -3,6 +3,7 @@
 #include "tuner.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/sample_type.h"
 
@@ -38,37 +39,23 @@ void tuner_begin(struct tuner *tuner, double hz, double rate)
     for (unsigned k = 0; k < TUNER_BLOCK; k++) rotation(tuner->table[k], k * tuner->step);
 }
 
-// Multiplies n samples by one factor.
-static void rotate_f32(float *x, size_t n, double re, double im)
-{
-    for (size_t i = 0; i < 2 * n; i += 2) {
-        const double a = (double)x[i], b = (double)x[i + 1];
-        x[i] = (float)(a * re - b * im);
-        x[i + 1] = (float)(a * im + b * re);
-    }
-}
-
-static void rotate_f64(double *x, size_t n, double re, double im)
-{
-    for (size_t i = 0; i < 2 * n; i += 2) {
-        const double a = x[i], b = x[i + 1];
-        x[i] = a * re - b * im;
-        x[i + 1] = a * im + b * re;
-    }
-}
-
 void tuner_shift(const struct tuner *tuner, const struct tuner_frames *frames, uint64_t first)
 {
-    const size_t channels = frames->channels;
-    double block[2] = {0};
+    const size_t reals = 2 * frames->channels;
+    const bool wide = type_is_double(frames->type);
+    double block[2] = {0}, *d = frames->samples;
+    float *f = frames->samples;
     for (size_t i = 0; i < frames->n; i++) {
         const uint64_t n = first + i;
         const double *step = tuner->table[n % TUNER_BLOCK];
         if (i == 0 || n % TUNER_BLOCK == 0) rotation(block, (n - n % TUNER_BLOCK) * tuner->step);
         const double re = block[0] * step[0] - block[1] * step[1];
         const double im = block[0] * step[1] + block[1] * step[0];
-        if (type_is_double(frames->type))
-            rotate_f64((double *)frames->samples + 2 * i * channels, channels, re, im);
-        else rotate_f32((float *)frames->samples + 2 * i * channels, channels, re, im);
+        for (size_t k = i * reals; k < (i + 1) * reals; k += 2) {
+            const double a = wide ? d[k] : (double)f[k], b = wide ? d[k + 1] : (double)f[k + 1];
+            const double y[2] = {a * re - b * im, a * im + b * re};
+            if (wide) memcpy(d + k, y, sizeof y);
+            else f[k] = (float)y[0], f[k + 1] = (float)y[1];
+        }
     }
 }
