@@ -118,23 +118,19 @@ static bool choose_range(struct convolve_job *job, uint64_t *ret_frames, struct 
            taps_align(&job->taps, job->pass.range.begin, job->settings.stride, fault);
 }
 
-// The rate for timing calls; 0 without --stats and --json. Without a sample rate there is no
-// deadline, but the library needs some rate.
-static double timing_rate(const struct convolve_job *job)
-{
-    if (!job->settings.stats && !job->settings.json) return 0;
-    return job->stats.rate > 0 ? job->stats.rate : 1;
-}
-
 static bool open_runner(struct convolve_job *job, enum partita_type type, struct fault *fault)
 {
+    const bool timed = job->settings.stats || job->settings.json;
     const struct runner_request request = {
         .settings = &job->settings,
         .signal = type,
         .is_pipe = audio_reader_is_pipe(job->in),
         .rows = pass_takes_rows(&job->pass),
         .frames = audio_reader_info(job->in)->frames,
-        .rate = timing_rate(job),
+        // Without a sample rate there is no deadline, but the library needs some rate.
+        .rate = !timed                ? 0
+                : job->stats.rate > 0 ? job->stats.rate
+                                      : 1,
         .taps = &job->taps,
         .wisdom = job->wisdom,
     };

@@ -88,14 +88,6 @@ static bool open_shard(const struct shard_file *shard, const struct settings *s,
                      wanted);
 }
 
-static bool copy_frames(struct audio_writer *out, struct audio_reader *in, struct fault *fault)
-{
-    const bool is_complex = audio_reader_info(in)->encoding.is_complex;
-    // Represents every encoding exactly.
-    if (!audio_copy(out, in, is_complex ? PARTITA_CF64 : PARTITA_F64, 1, fault)) return false;
-    return !audio_shortfall(in) || fault_set(fault, "%s", audio_shortfall(in));
-}
-
 // OUT has the shape and the metadata of the first shard and the frames of all.
 static bool create_joined(struct audio_writer **ret, const char *path,
                           const struct audio_reader *first, struct sigmf_origin *origin,
@@ -127,7 +119,10 @@ static bool join_shards(const struct settings *s, const struct shard_file *shard
         good = open_shard(&shards[i], s, &in, fault);
         if (good && !i) good = create_joined(&out, s->files[0], first = in, &origin, fault);
         if (good) audio_digest_begin(out, 0);
-        good = good && copy_frames(out, in, fault) &&
+        const bool is_complex = good && audio_reader_info(in)->encoding.is_complex;
+        // Doubles represent every encoding exactly.
+        good = good && audio_copy(out, in, is_complex ? PARTITA_CF64 : PARTITA_F64, 1, fault) &&
+               (!audio_shortfall(in) || fault_set(fault, "%s", audio_shortfall(in))) &&
                (audio_digest(out) == shards[i].record.digest ||
                 fault_set(fault,
                           "%s: its samples have changed since they were computed; remove it "

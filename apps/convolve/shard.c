@@ -23,17 +23,6 @@ bool shard_parse(const char *text, uint64_t *ret_k, uint64_t *ret_n, struct faul
     return fault_set(fault, "--range %s: is not K/N with 1 <= K <= N, for example 2/8", text);
 }
 
-// No file that is written may be an input.
-static bool shard_check_names(const struct shard *shard, const char *const *inputs, int n_inputs,
-                              struct fault *fault)
-{
-    const char *names[] = {shard->record_path, shard->resume.partial_path,
-                           shard->resume.progress_path};
-    for (int i = 0; i < 3; i++)
-        if (names[i] && !temp_differs(names[i], inputs, n_inputs, fault)) return false;
-    return true;
-}
-
 bool shard_begin(struct shard *shard, const char *const *inputs, int n_inputs, struct fault *fault)
 {
     const struct settings *settings = shard->settings;
@@ -56,7 +45,11 @@ bool shard_begin(struct shard *shard, const char *const *inputs, int n_inputs, s
                          out);
     if (settings->range && !(shard->record_path = shard_record_path(out, fault))) return false;
     if (settings->resume && !resume_begin(&shard->resume, out, fault)) return false;
-    if (!shard_check_names(shard, inputs, n_inputs, fault)) return false;
+    // No file that is written may be an input.
+    const char *names[] = {shard->record_path, shard->resume.partial_path,
+                           shard->resume.progress_path};
+    for (int i = 0; i < 3; i++)
+        if (names[i] && !temp_differs(names[i], inputs, n_inputs, fault)) return false;
     return !shard->record_path || shard_record_read(shard->record_path, &previous, &exists, fault);
 }
 

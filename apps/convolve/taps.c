@@ -18,13 +18,6 @@ size_t taps_count_rows(const struct taps *taps)
     return taps->paths ? taps->n_paths : taps->out_channels * (taps->in_channels / taps->groups);
 }
 
-static void amplify(struct frames *f, double decibels)
-{
-    if (decibels == 0) return;
-    samples_scale(f->data, frames_count_scalars(f), type_is_double(f->type),
-                  pow(10, decibels / 20));
-}
-
 // --ir-length and --ir-fade, a raised cosine. What a resampled response has after its end goes.
 static void shorten(struct frames *f, size_t lead, const struct settings *s)
 {
@@ -328,7 +321,8 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
                 fit_rate(&f, &t.lead, info.rate, signal, settings, fault);
     if (good) {
         shorten(&f, t.lead, settings);
-        amplify(&f, options_gain(settings) + settings->wet);
+        samples_scale(f.data, frames_count_scalars(&f), type_is_double(type),
+                      pow(10, (options_gain(settings) + settings->wet) / 20));
         good = frames_check_finite(&f, name, fault) &&
                delay(&f, (size_t)settings->delay, name, fault) &&
                taps_deinterleave(&t, &f, settings->matrix_order, fault) &&

@@ -60,21 +60,17 @@ static bool check_format(const char *option, const char *type, const char *path,
                      type, path);
 }
 
-static bool states_channels(const char *path)
-{
-    bool known;
-    const enum container container = container_of_name(path, &known);
-    return (known && container != CONTAINER_RAW) || sofa_is_named(path) ||
-           sigmf_is_recording(path) || sndfile_is_named(path);
-}
-
 static bool channels_fault(const struct settings *s, struct fault *fault)
 {
-    if (states_channels(s->operands[1]))
+    const char *path = s->operands[1];
+    bool known;
+    const enum container container = container_of_name(path, &known);
+    if ((known && container != CONTAINER_RAW) || sofa_is_named(path) || sigmf_is_recording(path) ||
+        sndfile_is_named(path))
         return fault_set(fault,
                          "--channels %lld: is for raw samples, but %s is a file that states its "
                          "channels; leave it out",
-                         (long long)s->channels, s->operands[1]);
+                         (long long)s->channels, path);
     return fault_set(fault,
                      "--channels %lld: is for raw samples; add --format, for example --format f32",
                      (long long)s->channels);

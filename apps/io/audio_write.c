@@ -179,16 +179,12 @@ uint64_t audio_written(const struct audio_writer *writer)
     return writer->frames;
 }
 
-static bool finish_headers(struct audio_writer *writer, struct fault *fault)
-{
-    return !writer->ops->finish || writer->ops->finish(writer, fault);
-}
-
 bool audio_finish(struct audio_writer *writer, bool durable, struct sample_counts *ret_counts,
                   struct fault *fault)
 {
     struct temp meta = {0};
-    bool good = finish_headers(writer, fault) && (!durable || sink_sync(&writer->sink, fault));
+    bool good = (!writer->ops->finish || writer->ops->finish(writer, fault)) &&
+                (!durable || sink_sync(&writer->sink, fault));
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
     // The samples do not appear if their metadata cannot be written.
     good = good && sigmf_write(&meta, writer->sink.name, &writer->info, writer->frames, fault) &&
@@ -237,7 +233,7 @@ bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret
     }
     if (*ret_frames) {
         // If the header cannot be rewritten, it says "up to the end", which is true.
-        finish_headers(w, &ignored);
+        if (w->ops->finish) w->ops->finish(w, &ignored);
         sink_close(&w->sink);
         good = temp_commit(&w->temp, false, fault);
     } else {

@@ -83,18 +83,15 @@ static bool wait_readable(struct source *s)
     return !s->interrupted;
 }
 
-static size_t read_memory(struct source *s, void *to, size_t n)
-{
-    uint64_t left = s->size - s->position;
-    size_t m = n < left ? n : (size_t)left;
-    if (m) memcpy(to, s->memory + s->position, m);
-    return m;
-}
-
 static size_t read_once(struct source *s, void *to, size_t n)
 {
     if (s->interrupted || s->error) return 0;
-    if (s->fd < 0) return read_memory(s, to, n);
+    if (s->fd < 0) {
+        const uint64_t left = s->size - s->position;
+        if (n > left) n = (size_t)left;
+        if (n) memcpy(to, s->memory + s->position, n);
+        return n;
+    }
     for (;;) {
         if (!s->seekable && s->wake_fd >= 0 && !wait_readable(s)) return 0;
         ssize_t got = read(s->fd, to, n);

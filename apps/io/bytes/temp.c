@@ -43,12 +43,6 @@ static void pending_add(struct temp *temp)
     }
 }
 
-static void pending_remove(struct temp *temp)
-{
-    if (temp->pending) pending[temp->pending - 1].state = FREE;
-    temp->pending = 0;
-}
-
 void temp_discard_on_signal(void)
 {
     for (int i = 0; i < MAX_PENDING; i++)
@@ -293,7 +287,7 @@ int temp_resume(struct temp *temp, const char *path, const char *partial, struct
 
 static void temp_release(struct temp *temp)
 {
-    pending_remove(temp);
+    if (temp->pending) pending[temp->pending - 1].state = FREE;
     free(temp->final);
     free(temp->temporary);
     *temp = (struct temp){0};

@@ -133,13 +133,6 @@ bool npz_visit(const char *path, npz_visit_fn *visit, void *user, struct fault *
     return good;
 }
 
-// Where the bytes of the last entry begin: the next header follows them, padded to whole blocks.
-static uint64_t entry_offset(const struct archive_reader *w, uint64_t size)
-{
-    return (uint64_t)archive_read_header_position(w->archive) -
-           (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
-}
-
 bool sigmf_archive_samples(const char *path, const char *name, struct source_part *ret,
                            struct fault *fault)
 {
@@ -147,7 +140,9 @@ bool sigmf_archive_samples(const char *path, const char *name, struct source_par
     bool end = false, found = false, is_last = false, good = true;
     if (!reader_begin(&w, path, false, fault)) return false;
     while (good && !end && (good = reader_next(&w, &end, fault))) {
-        if (is_last) ret->offset = entry_offset(&w, ret->size);
+        if (is_last) // the header follows its bytes, padded to whole blocks
+            ret->offset = (uint64_t)archive_read_header_position(w.archive) -
+                          (ret->size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
         is_last = !end && strcmp(w.name, name) == 0 && archive_entry_filetype(w.entry) == AE_IFREG;
         if (!is_last) continue;
         good = !found || fault_set(fault, "%s: holds %s twice; extract the one to read (tar -xf)",
