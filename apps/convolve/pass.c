@@ -70,12 +70,6 @@ static int64_t wanted_position(const struct pass *p)
     return p->range.begin + (int64_t)(p->taps->lead + p->taps->zeros);
 }
 
-// Input frames before a result's own that it depends on.
-static int64_t history_frames(const struct pass *p)
-{
-    return ((int64_t)p->taps->length - 1 + p->settings->up - 1) / p->settings->up;
-}
-
 // Segments lie on one grid, wherever the range begins, so that a sample's bits do not depend on the
 // range. The grid contains input frame 0, or with a stride the last frame before it from which the
 // stride hits the range; with --up the taps were delayed so that it does from frame 0 (taps_align).
@@ -96,8 +90,9 @@ static void align(struct pass *p)
                   cell = segment ? segment : stride;
     const int64_t wanted = wanted_position(p), frame = floor_div(wanted, up) - origin;
     const int64_t needed = segment ? floor_div(frame, segment) * segment : frame;
-    const int64_t latest = frame < 0 ? floor_div(frame, cell) : 0,
-                  begin = floor_div(needed - history_frames(p), cell);
+    const int64_t history = ((int64_t)p->taps->length - 1 + up - 1) / up,
+                  latest = frame < 0 ? floor_div(frame, cell) : 0,
+                  begin = floor_div(needed - history, cell);
     p->origin = origin + cell * (begin > latest ? begin : latest);
     p->skip = (wanted - p->origin * up) / stride;
 }

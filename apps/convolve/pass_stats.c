@@ -217,16 +217,6 @@ struct share {
     uint64_t frames_in, frames_out, replaced;
 };
 
-static void add_share(struct pass_stats *stats, const struct share *share)
-{
-    if (share->peak > stats->peak) stats->peak = share->peak;
-    if (share->seconds > stats->seconds) stats->seconds = share->seconds;
-    if (share->frames_in > stats->frames_in) stats->frames_in = share->frames_in;
-    stats->energy += share->energy;
-    stats->frames_out += share->frames_out;
-    stats->replaced += share->replaced;
-}
-
 bool pass_stats_combine(struct pass_stats *stats, struct processes *processes, struct fault *fault)
 {
     const struct share sent = {stats->peak,      stats->energy,     stats->seconds,
@@ -238,7 +228,14 @@ bool pass_stats_combine(struct pass_stats *stats, struct processes *processes, s
         processes_exchange(processes, &sent, sizeof sent, all);
         stats->energy = 0;
         stats->frames_out = stats->replaced = 0;
-        for (size_t i = 0; i < processes->n; i++) add_share(stats, &all[i]);
+        for (size_t i = 0; i < processes->n; i++) {
+            if (all[i].peak > stats->peak) stats->peak = all[i].peak;
+            if (all[i].seconds > stats->seconds) stats->seconds = all[i].seconds;
+            if (all[i].frames_in > stats->frames_in) stats->frames_in = all[i].frames_in;
+            stats->energy += all[i].energy;
+            stats->frames_out += all[i].frames_out;
+            stats->replaced += all[i].replaced;
+        }
     }
     free(all);
     return good;

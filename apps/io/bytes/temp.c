@@ -62,19 +62,13 @@ static mode_t new_file_mode(void)
     return 0666 & ~mask;
 }
 
-// The characters of "dir/" in "dir/name".
-static int directory_length(const char *path)
+// "dir/name" with something before and after the name. Names of files have at most 255 bytes, so
+// long ones are cut. NULL: out of memory.
+static char *name_between(const char *before, const char *final, const char *after)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? (int)(slash - path + 1) : 0;
-}
-
-// "dir/name" -> "dir/.name.XXXXXX". Names of files have at most 255 bytes, so long ones are cut.
-static char *temporary_name(const char *final)
-{
-    const int n_directory = directory_length(final);
+    const int n_directory = (int)(path_base(final) - final);
     char *name = NULL;
-    if (asprintf(&name, "%.*s.%.200s.XXXXXX", n_directory, final, final + n_directory) < 0)
+    if (asprintf(&name, "%.*s%s%.200s%s", n_directory, final, before, path_base(final), after) < 0)
         return NULL;
     return name;
 }
@@ -97,7 +91,7 @@ static int begin_file(struct temp *temp, const char *path, int fd, mode_t mode, 
 
 static int open_temporary(struct temp *temp, const char *path, mode_t mode, struct fault *fault)
 {
-    temp->temporary = temporary_name(temp->final);
+    temp->temporary = name_between(".", temp->final, ".XXXXXX");
     const int fd = temp->temporary ? mkostemp(temp->temporary, O_CLOEXEC) : -1;
     return begin_file(temp, path, fd, mode, fault);
 }
@@ -119,13 +113,9 @@ static int open_recording(struct temp *temp, const char *path, mode_t mode, stru
 
 char *temp_recording_name(const char *final, int number)
 {
-    const int n_directory = directory_length(final);
-    char *name = NULL, digits[16] = "";
-    if (number > 1) snprintf(digits, sizeof digits, ".%d", number);
-    if (asprintf(&name, "%.*s%.200s%s.partial", n_directory, final, final + n_directory, digits) <
-        0)
-        return NULL;
-    return name;
+    char suffix[32] = ".partial";
+    if (number > 1) snprintf(suffix, sizeof suffix, ".%d.partial", number);
+    return name_between("", final, suffix);
 }
 
 bool temp_is_left(const char *recording)
@@ -232,12 +222,18 @@ bool temp_write_text(const char *path, char *text, bool durable, struct fault *f
     return good;
 }
 
+static char *folder_of(const char *path)
+{
+    const size_t n = (size_t)(path_base(path) - path);
+    return n ? strndup(path, n) : strdup(".");
+}
+
 // The folder for temporary files of an output, which the caller frees.
 static char *temp_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *chosen = secure_getenv("TMPDIR");
+    const char *chosen = secure_getenv("TMPDIR");
     if (temp_is_special(path)) return strdup(chosen && *chosen ? chosen : "/var/tmp");
-    return slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
+    return folder_of(path);
 }
 
 // Some file systems have no files without names (O_TMPFILE).
@@ -296,8 +292,7 @@ static void temp_release(struct temp *temp)
 // A name is on the disk when its folder is. Some file systems cannot sync folders (EINVAL).
 static bool sync_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
+    char *folder = folder_of(path);
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     bool good = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
     const int error = errno;

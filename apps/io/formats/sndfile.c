@@ -63,12 +63,6 @@ static struct encoding encoding_of_subtype(int format)
     }
 }
 
-// At the end of a truncated FLAC file the decoder looks for a frame that is not there.
-static bool is_truncated_flac(const struct audio_reader *r, const char *error)
-{
-    return strstr(error, "lost sync") && r->source.position == r->source.size;
-}
-
 static bool sndfile_read(struct audio_reader *r, bool as_double, void *scalars, size_t n,
                          size_t *ret_n, struct fault *fault)
 {
@@ -77,7 +71,9 @@ static bool sndfile_read(struct audio_reader *r, bool as_double, void *scalars, 
                                : sf_readf_float(file, scalars, (sf_count_t)n);
     if (r->source.error)
         return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
-    if (sf_error(file) && !is_truncated_flac(r, sf_strerror(file)))
+    // At the end of a truncated FLAC file the decoder looks for a frame that is not there.
+    const bool at_end = r->source.position == r->source.size;
+    if (sf_error(file) && !(at_end && strstr(sf_strerror(file), "lost sync")))
         return fault_set(fault, "%s: after %llu frames: %s", r->source.name,
                          (unsigned long long)r->position, sf_strerror(file));
     *ret_n = got > 0 ? (size_t)got : 0;
