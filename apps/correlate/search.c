@@ -43,8 +43,7 @@ uint64_t search_distance(const struct settings *settings, uint64_t length)
     return (distance + stride - 1) / stride;
 }
 
-// Takes a peak of one of several processes.
-static bool collect_peak(void *context, const struct peak *peak, struct fault *fault)
+bool search_collect(void *context, const struct peak *peak, struct fault *fault)
 {
     struct search *s = context;
     struct peak *grown =
@@ -69,7 +68,7 @@ bool search_open(struct search *search, const struct search_request *request, st
                                         .first = request->first,
                                         .end = request->end,
                                         .continues = request->continues,
-                                        .report = p->n ? collect_peak : peak_report_add,
+                                        .report = p->n ? search_collect : peak_report_add,
                                         .context = p->n ? (void *)search : &search->report};
     if (!options_want_peaks(s)) return true;
     search->report = (struct peak_report){.to = to_stdout ? stdout : stderr,
@@ -98,23 +97,20 @@ bool search_combine(struct search *search, const struct search_request *request,
                     struct fault *fault)
 {
     struct processes *p = request->processes;
-    struct peak *all = NULL;
+    struct peak *all = search->found;
     double *largest = NULL;
-    size_t n, n_largest;
-    if (!p->n || !search->peaks) return true;
+    size_t n = search->n_found, n_largest = 0;
+    if (!search->report.to) return true;
     bool good =
-        processes_gather(p, &search->largest, 1, sizeof *largest, (void **)&largest, &n_largest,
-                         fault) &&
-        processes_gather(p, search->found, search->n_found, sizeof *all, (void **)&all, &n, fault);
-    if (good) {
-        for (size_t i = 0; i < n_largest; i++)
-            search->largest = largest[i] > search->largest ? largest[i] : search->largest;
-        n = peaks_select(all, n, (size_t)request->settings->peaks);
-        for (size_t i = 0; good && i < n; i++)
-            good = peak_report_add(&search->report, &all[i], fault);
-    }
+        !p->n || (processes_gather(p, &search->largest, 1, sizeof *largest, (void **)&largest,
+                                   &n_largest, fault) &&
+                  processes_gather(p, search->found, n, sizeof *all, (void **)&all, &n, fault));
+    for (size_t i = 0; i < n_largest; i++)
+        search->largest = largest[i] > search->largest ? largest[i] : search->largest;
+    if (good) n = peaks_select(all, n, (size_t)request->settings->peaks);
+    for (size_t i = 0; good && i < n; i++) good = peak_report_add(&search->report, &all[i], fault);
     free(largest);
-    free(all);
+    if (all != search->found) free(all);
     return good;
 }
 

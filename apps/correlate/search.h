@@ -12,7 +12,7 @@ struct search {
     struct peaks *peaks; // NULL: none are wanted
     struct peak_report report;
     double largest; // magnitude of all results, after search_finish
-    // Of one of several processes: its peaks, until the first process reports those of all.
+    // Of one of several processes, and of templates: peaks until search_combine reports all.
     struct peak *found;
     size_t n_found, capacity;
     uint64_t offset; // of its results in the whole result
@@ -44,7 +44,11 @@ bool search_open(struct search *search, const struct search_request *request, st
 // After the last result: prints the peaks that are left.
 bool search_finish(struct search *search, struct fault *fault);
 
-// After that, of several processes: the first prints the peaks of all. Collective.
+// Keeps a peak; context: a search.
+bool search_collect(void *context, const struct peak *peak, struct fault *fault);
+
+// After that: prints the peaks that were kept, of several processes the first those of all.
+// Collective. Of the request it needs settings and processes.
 bool search_combine(struct search *search, const struct search_request *request,
                     struct fault *fault);
 

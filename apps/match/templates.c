@@ -16,7 +16,7 @@
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "convolve/usage.h"
-#include "correlate/peak_report.h"
+#include "correlate/search.h"
 #include "io/bytes/temp.h"
 #include "io/formats/npy.h"
 #include "io/frames.h"
@@ -38,8 +38,7 @@ struct job {
     size_t *lengths;
     const char **names;
     size_t n_templates, capacity;
-    struct peak *found; // .channel: index of the template
-    size_t n_found, found_capacity;
+    struct search search;   // .channel of peaks: index of the template
     struct fault log, lack; // of memory for what was found
 };
 
@@ -196,15 +195,12 @@ static bool read_signal(struct job *job, struct fault *fault)
 static void take_match(void *context, const struct partita_match *match)
 {
     struct job *job = context;
-    struct peak *grown = peak_report_reserve(job->found, job->n_found, &job->found_capacity,
-                                             sizeof *grown, &job->lack);
-    if (!grown) return;
-    job->found = grown;
-    job->found[job->n_found++] = (struct peak){.index = match->time,
-                                               .channel = match->template_index,
-                                               .magnitude = fabs(match->value),
-                                               .phase = match->value < 0 ? M_PI : 0,
-                                               .level = fabs(match->value)};
+    const struct peak peak = {.index = match->time,
+                              .channel = match->template_index,
+                              .magnitude = fabs(match->value),
+                              .phase = match->value < 0 ? M_PI : 0,
+                              .level = fabs(match->value)};
+    search_collect(&job->search, &peak, &job->lack);
 }
 
 // The library names templates by their numbers.
@@ -246,19 +242,20 @@ static bool find_matches(struct job *job, struct fault *fault)
     return !*job->lack.text || fault_set(fault, "%s", job->lack.text);
 }
 
-static bool print_matches(const struct job *job, struct fault *fault)
+static bool print_matches(struct job *job, struct fault *fault)
 {
-    struct peak_report report = {.to = stdout,
-                                 .json = job->settings.json,
-                                 .rate = audio_reader_info(job->in)->rate,
-                                 .stride = 1,
-                                 .names = job->names};
-    const size_t n = peaks_select(job->found, job->n_found, (size_t)job->settings.peaks);
-    peak_report_begin(&report);
-    for (size_t i = 0; i < n; i++)
-        if (!peak_report_add(&report, &job->found[i], fault)) return false;
-    if (!n) report_warning(&job->settings, "no template reaches the threshold");
-    return true;
+    struct processes alone = {0};
+    const struct search_request request = {.settings = &job->settings, .processes = &alone};
+    struct peak_report *report = &job->search.report;
+    *report = (struct peak_report){.to = stdout,
+                                   .json = job->settings.json,
+                                   .rate = audio_reader_info(job->in)->rate,
+                                   .stride = 1,
+                                   .names = job->names};
+    peak_report_begin(report);
+    const bool good = search_combine(&job->search, &request, fault);
+    if (good && !report->n) report_warning(&job->settings, "no template reaches the threshold");
+    return good;
 }
 
 // How the input ended.
@@ -282,7 +279,7 @@ static void release(struct job *job)
     free(job->samples);
     free(job->lengths);
     free(job->names);
-    free(job->found);
+    search_close(&job->search);
     audio_reader_close(job->in);
 }
 
