@@ -31,16 +31,6 @@ static void set_shortfall(struct audio_reader *r, uint64_t frames)
              r->source.name, (unsigned long long)frames, (unsigned long long)r->info.frames);
 }
 
-// No pipe brings so many frames, and numbers of results are to stay below 2^63.
-static void limit_pipe(struct audio_reader *r)
-{
-    if (r->info.frames >> 58 == 0) return;
-    snprintf(r->shortfall, sizeof r->shortfall,
-             "%.80s: its header counts %llu frames, more than there can be", r->source.name,
-             (unsigned long long)r->info.frames);
-    r->info.frames = SIZE_UNKNOWN;
-}
-
 // After the last frame that the header of a piped WAV counts, chunks may follow, but no samples.
 static void check_rest_of_pipe(struct audio_reader *r)
 {
@@ -65,8 +55,12 @@ void flat_limit_frames(struct audio_reader *reader)
     const uint64_t bytes = encoding_size(info->encoding), left = reader->source.size - info->offset;
     info->plane = info->frames;
     if (info->frames == SIZE_UNKNOWN) return;
-    if (!reader->source.seekable) {
-        limit_pipe(reader);
+    if (!reader->source.seekable && info->frames >> 58 == 0) return;
+    if (!reader->source.seekable) { // no pipe brings so many, and results are below 2^63
+        snprintf(reader->shortfall, sizeof reader->shortfall,
+                 "%.80s: its header counts %llu frames, more than there can be",
+                 reader->source.name, (unsigned long long)info->frames);
+        info->frames = SIZE_UNKNOWN;
         return;
     }
     uint64_t held = left / (bytes * info->channels);
