@@ -35,6 +35,7 @@ enum nan_policy { NAN_ZERO = 0, NAN_PROPAGATE, NAN_ERROR };
 enum matrix_order { MATRIX_OUT_IN = 0, MATRIX_IN_OUT };
 enum tail { TAIL_YES = 0, TAIL_NO };
 enum dither { DITHER_NO = 0, DITHER_TPDF };
+enum stack { STACK_LINEAR = 0, STACK_PHASE_WEIGHTED };
 enum normalised { NORMALISED_NO = 0, NORMALISED_PLAIN, NORMALISED_ZERO_MEAN };
 enum limiter { LIMITER_ON = 0, LIMITER_OFF };
 enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
@@ -79,7 +80,7 @@ struct settings {
     struct given_time times[MAX_TIMES];
     int n_times;
 
-    int mode, tail, precision, nan, dither;
+    int mode, tail, precision, nan, dither, stack;
     int64_t first, last, max_lag, up, stride;
     int64_t window, overlap; // of pairs; 0: not given
     int64_t block, threads;
@@ -100,7 +101,7 @@ struct settings {
     int64_t peaks, min_distance; // 0: not given
     double threshold;            // NaN: not given
     double mad;                  // 0: not given
-    const char *annotate;
+    const char *annotate, *list;
     const char *templates; // is operands[0] then, and there are no operands but IN
     double progress;       // seconds between lines; 0: not given
     int iq;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// `partita pairs`: correlations of all pairs of signals, summed over windows. Memory holds a
-// window, or of one long window a part with the lags around it.
+// `partita pairs`: correlations of pairs of signals, stacked over windows. Memory holds a window,
+// or of one long window a part with the lags around it.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/interleave.h"
+#include "base/json_values.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/commands.h"
@@ -30,9 +31,13 @@ struct job {
     double rate;
     float *chunk, *x, *scaled; // x, scaled: [n][pitch]
     uint64_t from, to;         // frames in x
-    size_t (*list)[2], n_pairs;
+    size_t (*list)[2], n_pairs, n_results;
     struct partita_pairs *pairs;
     struct npy_array y;
+    // Phase-weighted: results of a window, their Hilbert transform, sums of cosines and sines.
+    float *phases[4];
+    struct partita_plan *hilbert;
+    struct partita_filter *hilbert_taps;
     struct fault log;
 };
 
@@ -107,15 +112,70 @@ static bool choose_windows(struct job *job, struct fault *fault)
            memory_fault(fault, "%zu frames of %zu signals", job->pitch, job->n);
 }
 
-// All pairs (i, j) with i <= j.
+static bool add_pair(struct job *job, size_t i, size_t j, size_t *capacity, struct fault *fault)
+{
+    size_t(*grown)[2] = memory_append(job->list, job->n_pairs, capacity, sizeof *grown);
+    if (!grown) return fault_set(fault, "out of memory for %zu pairs", job->n_pairs);
+    job->list = grown;
+    grown[job->n_pairs][0] = i;
+    grown[job->n_pairs++][1] = j;
+    return true;
+}
+
+// All pairs (i, j) with i <= j, or those of --list.
+static bool list_pairs(struct job *job, struct fault *fault)
+{
+    const char *path = job->settings.list;
+    size_t capacity = 0, bytes = 0, i, j;
+    char *line = NULL;
+    FILE *file = path ? regular_open(path, fault) : NULL;
+    bool good = file || !path;
+    for (i = 0; !path && i < job->n; i++)
+        for (j = i; good && j < job->n; j++) good = add_pair(job, i, j, &capacity, fault);
+    for (size_t row = 1; file && good && getline(&line, &bytes, file) >= 0; row++) {
+        int end = 0;
+        line[strcspn(line, "#\r\n")] = 0;
+        if (!line[strspn(line, " \t")]) continue;
+        if (sscanf(line, "%zu%*[ \t,;]%zu %n", &i, &j, &end) < 2 || line[end] || i >= job->n ||
+            j >= job->n)
+            good = fault_set(fault, "%s: line %zu: '%.40s' is not two numbers of signals, 0 to %zu",
+                             path, row, line, job->n - 1);
+        else good = add_pair(job, i, j, &capacity, fault);
+    }
+    free(line);
+    if (file) fclose(file);
+    if (!good || job->n_pairs) return good;
+    return fault_set(fault, "%s: has no pairs; a line has two numbers", path);
+}
+
+// The Hilbert transform of the results of each pair, which are taken as a period. The spectrum of
+// these taps, an odd number, is -i at frequencies above 0, i below, and 0 at 0.
+static bool make_hilbert(struct job *job, struct fault *fault)
+{
+    const size_t n = 2 * job->lag + 1;
+    const struct partita_problem problem = {.batch = job->n_pairs,
+                                            .kernel = {n},
+                                            .size = {n},
+                                            .pad_begin = {(ptrdiff_t)n - 1},
+                                            .boundary = PARTITA_BOUNDARY_WRAP};
+    const struct partita_options options = {.threads = (int)job->settings.threads,
+                                            .directions = PARTITA_FORWARD,
+                                            .log = {option_words_log, &job->log},
+                                            .allocator = memory_allocator()};
+    float *taps = job->phases[0]; // for a moment
+    for (size_t i = 0; i < n; i++) {
+        const double angle = M_PI * (double)i / (double)n;
+        taps[i] = i ? (float)((cos(angle) - (i % 2 ? -1 : 1)) / ((double)n * sin(angle))) : 0;
+    }
+    enum partita_status status = partita_plan_create(&problem, &options, &job->hilbert);
+    if (!status) status = partita_filter_create(job->hilbert, taps, &job->hilbert_taps);
+    return !status || fail(job, status, fault);
+}
+
 static bool make_pairs(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    job->n_pairs = job->n * (job->n + 1) / 2;
-    job->list = calloc(job->n_pairs, sizeof *job->list);
-    if (!job->list) return fault_set(fault, "out of memory for %zu pairs", job->n_pairs);
-    for (size_t i = 0, p = 0; i < job->n; i++)
-        for (size_t j = i; j < job->n; j++, p++) job->list[p][0] = i, job->list[p][1] = j;
+    if (!list_pairs(job, fault)) return false;
     const struct partita_pairs_options options = {
         .signals = job->n,
         .max_lag = job->lag,
@@ -129,7 +189,15 @@ static bool make_pairs(struct job *job, struct fault *fault)
     const enum partita_status status = partita_pairs_create(&options, &job->pairs);
     job->y =
         (struct npy_array){.name = job->out, .rank = 2, .shape = {job->n_pairs, 2 * job->lag + 1}};
-    return status ? fail(job, status, fault) : npy_array_reserve(&job->y, fault);
+    if (status) return fail(job, status, fault);
+    if (!npy_array_reserve(&job->y, fault) || s->stack == STACK_LINEAR) return job->y.samples;
+    job->n_results = job->n_pairs * (2 * job->lag + 1);
+    const size_t bytes = job->n_results * sizeof(float);
+    memset(job->y.samples, 0, bytes);
+    for (int i = 0; i < 4; i++)
+        if (!(job->phases[i] = memory_allocate_zeros(bytes)))
+            return memory_fault(fault, "phases of %zu pairs", job->n_pairs);
+    return make_hilbert(job, fault);
 }
 
 // Makes x hold the frames from .. to - 1, none of which is before those that it holds.
@@ -175,6 +243,33 @@ static const float *scale(struct job *job)
     return job->scaled;
 }
 
+// Adds the results of a window to OUT, and the phases of their analytic signals.
+static bool add_phases(struct job *job, struct fault *fault)
+{
+    float *const *p = job->phases, *y = job->y.samples;
+    enum partita_status status = partita_pairs_read(job->pairs, p[0], 1);
+    if (!status) status = partita_forward(job->hilbert, job->hilbert_taps, p[1], p[0], NULL);
+    if (status) return fail(job, status, fault);
+    for (size_t i = 0; i < job->n_results; i++) {
+        const float size = hypotf(p[0][i], p[1][i]);
+        y[i] += p[0][i];
+        p[2][i] += size > 0 ? p[0][i] / size : 0;
+        p[3][i] += size > 0 ? p[1][i] / size : 0;
+    }
+    return true;
+}
+
+// OUT: the mean of windows, times the square of that of their phases.
+static bool read_results(struct job *job, struct fault *fault)
+{
+    float *const *p = job->phases, *y = job->y.samples, share = 1 / (float)job->n_windows;
+    const enum partita_status status =
+        p[0] ? PARTITA_OK : partita_pairs_read(job->pairs, y, 1 / (double)job->n_windows);
+    for (size_t i = 0; p[0] && i < job->n_results; i++)
+        y[i] *= share * share * share * (p[2][i] * p[2][i] + p[3][i] * p[3][i]);
+    return !status || fail(job, status, fault);
+}
+
 static bool add_windows(struct job *job, struct fault *fault)
 {
     const size_t step = job->window - (size_t)job->settings.overlap;
@@ -190,15 +285,17 @@ static bool add_windows(struct job *job, struct fault *fault)
                 partita_pairs_add(job->pairs, x + before, job->pitch, before, next - at, after);
             if (status) return fail(job, status, fault);
         }
+        if (job->phases[0] && !add_phases(job, fault)) return false;
     }
     return true;
 }
 
-// A line for each row of OUT: its signals, and the lag of its largest result.
-static void print_pairs(const struct job *job, FILE *to)
+// For each row of OUT: its signals, and the lag of its largest result.
+static bool print_pairs(const struct job *job, FILE *to)
 {
     const size_t lags = 2 * job->lag + 1;
-    fprintf(to, "#  first   second          lag         seconds       value\n");
+    json_t *rows = job->settings.json ? json_array() : NULL;
+    if (!rows) fprintf(to, "#  first   second          lag         seconds       value\n");
     for (size_t p = 0; p < job->n_pairs; p++) {
         const float *y = (const float *)job->y.samples + p * lags;
         size_t largest = 0;
@@ -207,9 +304,22 @@ static void print_pairs(const struct job *job, FILE *to)
         const double lag = (double)largest - (double)job->lag;
         char seconds[32] = "-";
         if (job->rate > 0) snprintf(seconds, sizeof seconds, "%.9f", lag / job->rate);
-        fprintf(to, "%8zu %8zu %12.0f %15s %11.6g\n", job->list[p][0], job->list[p][1], lag,
-                seconds, (double)y[largest]);
+        if (rows)
+            json_array_append_new(
+                rows, json_pack("{s:I, s:I, s:I, s:o, s:o}", "first", (json_int_t)job->list[p][0],
+                                "second", (json_int_t)job->list[p][1], "lag", (json_int_t)lag,
+                                "seconds", job->rate > 0 ? json_real(lag / job->rate) : json_null(),
+                                "value", json_finite((double)y[largest])));
+        else
+            fprintf(to, "%8zu %8zu %12.0f %15s %11.6g\n", job->list[p][0], job->list[p][1], lag,
+                    seconds, (double)y[largest]);
     }
+    if (!rows) return true;
+    json_t *report = json_report("partita-pairs/1", command_rows[COMMAND_PAIRS].name);
+    json_object_set_new(report, "out", json_text(job->out));
+    json_object_set_new(report, "windows", json_integer((json_int_t)job->n_windows));
+    json_object_set_new(report, "pairs", rows);
+    return json_print(report, to);
 }
 
 static bool run(struct job *job, struct fault *fault)
@@ -217,10 +327,10 @@ static bool run(struct job *job, struct fault *fault)
     if (!open_inputs(job, fault) || !choose_windows(job, fault) || !make_pairs(job, fault) ||
         !add_windows(job, fault))
         return false;
-    const enum partita_status status =
-        partita_pairs_read(job->pairs, job->y.samples, 1 / (double)job->n_windows);
-    if (status) return fail(job, status, fault);
-    if (!job->settings.quiet) print_pairs(job, is_standard(job->out) ? stderr : stdout);
+    const struct settings *s = &job->settings;
+    if (!read_results(job, fault)) return false;
+    if ((s->json || !s->quiet) && !print_pairs(job, is_standard(job->out) ? stderr : stdout))
+        return fault_set(fault, "cannot write the JSON");
     return npy_array_save(&job->y, job->out, fault);
 }
 
@@ -241,6 +351,9 @@ int pairs_main(const struct settings *settings)
         audio_reader_close(job.in[i]);
     }
     partita_pairs_destroy(job.pairs);
+    partita_filter_destroy(job.hilbert_taps);
+    partita_plan_destroy(job.hilbert);
+    for (int i = 0; i < 4; i++) memory_free(job.phases[i]);
     npy_array_release(&job.y);
     memory_free(job.chunk);
     memory_free(job.x);

@@ -131,6 +131,9 @@ class EveryFault(FaultCase):
 
     def test_pairs(self):
         self.every("pairs", "--max-lag", 20, "--window", 1000, "--normalised", "x.npy", "in.npy", "out.npy")
+        self.write("list.txt", b"0 1\n0 0\n")
+        self.every("pairs", "--max-lag", 20, "--window", 1000, "--list", "list.txt", "--stack", "phase-weighted", "--json",
+                   "x.npy", "in.npy", "out.npy")
 
     def test_libsndfile(self):
         self.run_program("convolve", "ir.txt", "in.wav", "in.flac")

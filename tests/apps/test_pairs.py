@@ -4,6 +4,7 @@
 import numpy as np
 
 import rig
+import schemas
 from rig import Case
 
 # partita/pairs.h: the error of a transform, and that of a sum of at most 16 blocks here, 16 at a time.
@@ -84,6 +85,54 @@ class Results(Pairs):
                 self.near(y, stacked(self.x, 20, window, overlap, scaled) if window < 3000 else direct(scaled(self.x.astype("f8")), 20))
                 self.assertEqual(lines[1][:4], ["0", "0", "0", "-"])
 
+    def test_phase_weighted_stacks(self):
+        """The mean of windows times the squared magnitude of the mean of their phases, those of the rows' analytic signals."""
+        self.x[2] = 0
+        np.save("x.npy", self.x)
+        for window, overlap, lag in ((500, 0, 20), (400, 350, 40), (1000, 0, 0), (3000, 0, 7)):
+            options = ("--max-lag", lag, "--window", window, "--overlap", overlap, "--stack", "phase-weighted")
+            y, lines = self.result(*options, "--json", inputs=["x.npy"])
+            starts = range(0, 3001 - window, window - overlap)
+            kept, norms = map(np.array, zip(*(direct(self.x[:, s:s + window], lag) for s in starts)))
+            spectrum = np.fft.fft(kept)
+            spectrum[..., 1:lag + 1] *= 2
+            spectrum[..., lag + 1:] = 0
+            analytic = np.fft.ifft(spectrum)
+            size = np.abs(analytic)
+            phasors = analytic / np.where(size > 0, size, 1)
+            mean, coherence = kept.mean(axis=0), np.abs(phasors.mean(axis=0))
+            # The error of an analytic result is that of a result, and that of its Hilbert transform, a sum of so many results
+            # times taps of norm 1. It turns a phase by at most that over the magnitude, and at most by half a turn; the
+            # square of the coherence changes by twice as much.
+            error = TOLERANCE * norms * (2 + np.sqrt(2 * lag + 1))
+            turned = np.minimum(2, error / np.where(size > 0, size, np.inf)).mean(axis=0)
+            bound = TOLERANCE * norms.mean(axis=0) + abs(mean) * (2 * turned + 4 * len(starts) * 2.0**-24)
+            self.assertTrue((abs(y - mean * coherence**2) <= bound).all())
+            if lag:
+                self.assertGreater(np.max(abs(y - mean) / (bound + 1e-9)), 10 if len(starts) > 1 else 0)
+            same = self.read("y.npy")
+            self.result(*options, "--threads", 2, inputs=["x.npy"])
+            self.assertEqual(self.read("y.npy"), same)
+
+    def test_lists_and_json(self):
+        whole, _ = self.result("--max-lag", 40)
+        self.write("list.txt", b"# a comment\r\n2 0\r\n\n 1\t,1 \n0 1 # last")
+        y, lines = self.result("--max-lag", 40, "--list", "list.txt")
+        self.assertEqual([line[:3] for line in lines[1:]], [["2", "0", "-33"], [*"110"], [*"017"]])
+        np.testing.assert_array_equal(y[1:], whole[[3, 1]])
+        self.near(y[:1], (direct(self.x, 40)[0][2:3, ::-1], direct(self.x, 40)[1][2:3]))
+        done = self.run_program("pairs", "--max-lag", 40, "--list", "list.txt", "--json", "-q", "two.wav", "third.wav", "z.npy")
+        said = schemas.load(done.stdout)
+        self.assertEqual((said["out"], said["windows"]), ("z.npy", 1))
+        self.assertEqual([[row["first"], row["second"], row["lag"]] for row in said["pairs"]], [[2, 0, -33], [1, 1, 0], [0, 1, 7]])
+        for row, line in zip(said["pairs"], y):
+            self.assertEqual((row["seconds"], np.float32(row["value"])), (row["lag"] / 100, line[40 + row["lag"]]))
+        self.x[1, 5] = np.nan
+        np.save("x.npy", self.x)
+        done = self.run_program("pairs", "--max-lag", 3, "--window", 1000, "--json", "x.npy", "-")
+        said = schemas.load(done.stderr)
+        self.assertEqual((said["windows"], said["pairs"][1]["value"], said["pairs"][1]["seconds"]), (3, None, None))
+
     def test_a_window_is_read_in_parts(self):
         """Most of the energy lies where the program, which holds 2**24 samples and 8 lags of each signal, cuts."""
         x = self.random.integers(-1, 2, (4, 4300000)).astype("i2")
@@ -109,6 +158,17 @@ class Mistakes(Pairs):
             self.fails("pairs", *options, "two.wav", "y.npy", says=says, rc=rc)
         self.fails("pairs", "--max-lag", 9, "two.wav", "y.wav", says="y.wav: results are an .npy array; its name ends in .npy", rc=2)
         self.fails("pairs", "--max-lag", 9, "two.wav", says="name", rc=2)
+
+    def test_lists(self):
+        for text, says in ((b"0 1\n\n0 3\n", "bad.txt: line 3: '0 3' is not two numbers of signals, 0 to 2"),
+                           (b"0 -1\n", "bad.txt: line 1"), (b"0\n1\n", "bad.txt: line 1: '0'"), (b"0 1 2", "bad.txt: line 1"),
+                           (b"0.5 1", "bad.txt: line 1"), (b"\x93NUMPY\x01\x00", "bad.txt: line 1"),
+                           (b"# nothing\n", "bad.txt: has no pairs; a line has two numbers"), (b"", "bad.txt: has no pairs")):
+            self.write("bad.txt", text)
+            self.fails("pairs", "--max-lag", 9, "--list", "bad.txt", "two.wav", "third.wav", "y.npy", says=says)
+        self.fails("pairs", "--max-lag", 9, "--list", "none.txt", "two.wav", "y.npy", says="none.txt: cannot open")
+        self.fails("pairs", "--max-lag", 9, "--list", ".", "two.wav", "y.npy", says=".: ")
+        self.fails("pairs", "--max-lag", 9, "--stack", "mean", "two.wav", "y.npy", says="--stack mean", rc=2)
 
     def test_inputs(self):
         np.save("short.npy", self.x[:, :2999])
