@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/number.h"
 #include "base/sample_type.h"
-#include "cli/option_words.h"
+#include "convolve/resampler.h"
 
 enum { MAX_UP = 1 << 16, MAX_STRIDE = 1 << 24 };
 static const double ATTENUATION = 80, TRANSITION = 0.1; // dB; of the bandwidth
@@ -93,14 +92,11 @@ static bool design_taps(struct channel *c, const struct channel_source *source, 
     const double width =
         isnan(value[COLUMN_TRANSITION]) ? TRANSITION * band : value[COLUMN_TRANSITION];
     const double up = (double)c->settings.up;
-    struct fault log = {0};
     const struct partita_design design = {
         .rate = in * up,
         .cutoff = {(band - width) / 2},
         .width = width,
         .attenuation = isnan(value[COLUMN_ATTENUATION]) ? ATTENUATION : value[COLUMN_ATTENUATION],
-        .log = {option_words_log, &log},
-        .allocator = memory_allocator(),
     };
     if (width >= band)
         return table_fault(source->table, c->row, COLUMN_TRANSITION, fault,
@@ -110,26 +106,11 @@ static bool design_taps(struct channel *c, const struct channel_source *source, 
                            "is not held by the rate of %.12g Hz; use a higher rate, or at most "
                            "%.12g",
                            rate, rate + width);
-    double *taps = NULL;
-    enum partita_status status = partita_design_taps_count(&design, &c->taps.length);
-    const size_t n = c->taps.length;
-    if (!status) {
-        taps = memory_allocate(n * sizeof *taps);
-        status = taps ? partita_design_taps(&design, taps, n) : PARTITA_ERR_NOMEM;
-    }
-    c->taps.type = type_is_double(source->type) ? PARTITA_F64 : PARTITA_F32;
-    for (size_t i = 0; !status && i < n; i++) {
-        const double tap = up * taps[i];
-        const float narrow = (float)tap;
-        if (c->taps.type == PARTITA_F64) taps[i] = tap;
-        else memcpy((char *)taps + i * sizeof narrow, &narrow, sizeof narrow);
-    }
-    c->taps.data = taps;
-    c->taps.in_channels = c->taps.out_channels = c->taps.groups = 1;
+    const enum partita_type type = type_is_double(source->type) ? PARTITA_F64 : PARTITA_F32;
+    struct fault why;
     c->bandwidth = band;
-    if (!status) return true;
-    option_words_of_status(fault, c->settings.command, status, &log);
-    return table_fault(source->table, c->row, COLUMN_BANDWIDTH, fault, "%s", fault->text);
+    return taps_design(&c->taps, &design, type, up, c->settings.command, &why) ||
+           table_fault(source->table, c->row, COLUMN_BANDWIDTH, fault, "%s", why.text);
 }
 
 bool channel_plan(struct channel *channels, size_t i, const struct channel_source *source,

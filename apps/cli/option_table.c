@@ -11,7 +11,9 @@ const struct command_row command_rows[N_COMMANDS] = {
      "With + between them, as in low-cut.npy+hall.wav, they are filters one after the other, of "
      "which one is made, in double: each has 1 channel or as many as come in, or is a matrix by "
      "--matrix, --true-stereo or a word before its name, as in matrix:hall.wav. A + in the name of "
-     "a file that exists separates nothing. With --config FILE only IN and OUT are named. ",
+     "a file that exists separates nothing. With --config FILE, or --rate-out alone, only IN and "
+     "OUT "
+     "are named. ",
      -3},
     {"correlate", "TEMPLATE IN [OUT]", "correlates IN with TEMPLATE",
      "The result is scipy.signal.correlate(IN, TEMPLATE, mode), in which a complex template is "

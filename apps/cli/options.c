@@ -407,12 +407,16 @@ static bool take_option(struct settings *s, int found, const char *written,
     return store_option(row, s, optarg, fault);
 }
 
-// IR IN OUT; of convolve, IR may be several names, or the configuration of --config; of correlate,
-// the templates of --templates.
+// IR IN OUT; of convolve, IR may be several names, the configuration of --config, or none with
+// --rate-out; of correlate, the templates of --templates.
 static void assign_operands(struct settings *s, int n, char **words)
 {
+    if (s->rate_out > 0 && n == 2 && !s->config) {
+        s->config = "";
+        s->is_route = true;
+    }
     if (s->config || s->templates) {
-        s->operands[0] = s->config ? s->config : s->templates;
+        s->operands[0] = s->is_route ? "--rate-out" : s->config ? s->config : s->templates;
         for (int i = 0; i < n && i + 1 < MAX_OPERANDS; i++) s->operands[i + 1] = words[i];
         s->n_operands = n;
         return;

@@ -74,7 +74,7 @@ struct settings {
     char **files; // all operands
     // Of convolve: a configuration, which is operands[0] then, and there are no operands for IR.
     const char *config;
-    bool is_route; // it is a chain (route/route.h)
+    bool is_route; // it is a chain (route/route.h), or empty, with --rate-out alone
     int argc;      // all arguments, the command's name first
     char **argv;
     struct given_time times[MAX_TIMES];
@@ -89,6 +89,7 @@ struct settings {
     double gain, dry, wet;  // dB
     double normalize;       // dB; NaN: not given
     double tune, frequency; // Hz, infinite: not given
+    double rate_out;        // Hz; 0: not given
     int64_t delay, ir_length, ir_fade;
     double azimuth, elevation;                          // degrees; NaN: not given
     int matrix, matrix_order, true_stereo, resample_ir; // the others that concern it set matrix

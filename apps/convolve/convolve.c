@@ -17,6 +17,7 @@
 #include "output.h"
 #include "pass.h"
 #include "processes/launcher.h"
+#include "resampler.h"
 #include "route/route.h"
 #include "usage.h"
 
@@ -100,15 +101,23 @@ static void choose_types(const struct convolve_job *job, enum partita_type *ret_
 static bool choose_range(struct convolve_job *job, uint64_t *ret_frames, struct fault *fault)
 {
     const struct audio_info *in = audio_reader_info(job->in);
-    int64_t m = (int64_t)(job->taps.length - 2 * job->taps.lead), n_seen = m;
+    const int64_t centre = (int64_t)job->taps.centre, up = centre ? job->settings.up : 1;
+    // --rate-out resamples the range that the filter has at the rate of IN.
+    const struct settings *s = &job->settings;
+    struct settings before = *s;
+    int64_t m = ((int64_t)(job->taps.length - 2 * job->taps.lead) - 2 * centre - 1) / up + 1,
+            n_seen = m;
     bool known = in->frames != SIZE_UNKNOWN;
+    if (centre) before.up = 1;
     if (known) n_seen = (int64_t)in->frames;
     if (!known && job->settings.mode == MODE_VALID) {
         size_t n;
         if (!pass_preload(&job->pass, (size_t)m, &n, fault)) return false;
         n_seen = (int64_t)n;
     }
-    job->pass.range = range_of(&job->settings, m, n_seen);
+    job->pass.range = range_of(&before, m, n_seen);
+    job->pass.range.begin = job->pass.range.begin * up + centre;
+    job->pass.range.end = job->pass.range.end * up + centre;
     if (!pass_check_captures(&job->pass, fault)) return false;
     known = known || !job->pass.range.end_counts_from_n;
     *ret_frames = known ? (uint64_t)range_count(&job->pass.range, n_seen * job->settings.up,
@@ -247,9 +256,11 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     if (job->settings.normalised == NORMALISED_ZERO_MEAN)
         template_subtract_means(job->taps.data, taps_type, taps_count_rows(&job->taps),
                                 job->taps.length);
+    job->stats.filter_peak = taps_peak(&job->taps);
     report_detail(&job->settings, "%s: %zu taps, with their peak at frame %lld",
                   operand_name(&job->settings, 0), job->taps.length - 2 * job->taps.lead,
-                  (long long)taps_peak(&job->taps));
+                  (long long)job->stats.filter_peak);
+    if (!resampler_apply(&job->taps, &job->settings, in->rate, fault)) return false;
     job->pass = (struct pass){.settings = &job->settings,
                               .reader = job->in,
                               .taps = &job->taps,
@@ -267,9 +278,9 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     if (!tune(job, fault)) return false;
     if (!choose_range(job, &output.frames, fault)) return false;
     if (in->tags && job->settings.command == COMMAND_CONVOLVE) tags_copy(&job->tags, in->tags);
-    tags_move(&job->tags,
-              &(struct tags_move){job->pass.range.begin, job->settings.up, job->settings.stride,
-                                  job->pass.tuner ? job->settings.tune : 0});
+    tags_move(&job->tags, &(struct tags_move){job->pass.range.begin - (int64_t)job->taps.centre,
+                                              job->settings.up, job->settings.stride,
+                                              job->pass.tuner ? job->settings.tune : 0});
     if (!output_choose(&job->output, &output, fault)) return false;
     job->output.certain = !job->pass.range.end_counts_from_n;
     job->wisdom = wisdom_file_load();
@@ -336,7 +347,6 @@ static void fill_stats(struct convolve_job *job)
     s->in_channels = job->taps.in_channels;
     s->out_channels = job->taps.out_channels;
     s->taps = job->taps.length;
-    s->filter_peak = taps_peak(&job->taps);
     s->latency = runner_layout(job->runner).latency;
     s->calls = runner_calls(job->runner);
     s->call_frames = job->pass.chunk;

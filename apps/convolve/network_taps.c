@@ -75,14 +75,13 @@ static bool layout_taps(struct taps *t, const struct matrix *m, struct fault *fa
 }
 
 // Writes a response to its row. False if a tap is not finite.
-static bool write_row(const struct taps *t, size_t row, const struct fir *f)
+static bool write_row(struct taps *t, size_t row, const struct fir *f)
 {
     const size_t first = row * t->length + f->delay + t->lead - f->lead;
     bool finite = true;
     for (size_t k = 0; k < f->n; k++) {
-        if (type_is_double(t->type)) ((double *)t->data)[first + k] = f->taps[k];
-        else ((float *)t->data)[first + k] = (float)f->taps[k];
-        finite = finite && isfinite(type_is_double(t->type) ? f->taps[k] : (float)f->taps[k]);
+        taps_set(t, first + k, f->taps[k]);
+        finite = finite && isfinite(taps_at(t, first + k));
     }
     return finite;
 }

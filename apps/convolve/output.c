@@ -131,7 +131,7 @@ bool output_choose(struct audio_info *ret, const struct output_request *request,
     const double rate = q->in->rate > 0 ? q->in->rate : q->ir_rate;
     *ret = (struct audio_info){
         .channels = q->taps->out_channels,
-        .rate = rate * (double)s->up / (double)s->stride,
+        .rate = s->rate_out > 0 ? s->rate_out : rate * (double)s->up / (double)s->stride,
         .frames = q->frames,
         .rank = q->taps->out_channels > 1 ? 2 : q->in->rank,
         .channel_mask = q->taps->out_channels == q->in->channels ? q->in->channel_mask : 0,

@@ -346,7 +346,8 @@ static bool pass_transfer(struct pass *p, struct fault *fault)
     p->count = range_count(&p->range, p->consumed * p->settings->up, stride);
     p->stats->frames_in = (uint64_t)p->consumed;
     p->stats->tail =
-        (p->taps->length - 1 - p->taps->zeros - 2 * p->taps->lead) / (uint64_t)p->settings->up;
+        (p->taps->length - 1 - p->taps->zeros - 2 * (p->taps->lead + p->taps->centre)) /
+        (uint64_t)p->settings->up;
     return feed_tail(p, fault);
 }
 

@@ -183,8 +183,7 @@ static bool add_dry(struct taps *t, const struct settings *s, struct fault *faul
     for (size_t o = 0; o < t->out_channels; o++) {
         const size_t row = o * per_output + (per_output > 1 ? o : 0);
         const size_t at = (row * t->length + t->lead) * scalars;
-        if (type_is_double(t->type)) ((double *)t->data)[at] += factor;
-        else ((float *)t->data)[at] = (float)((double)((float *)t->data)[at] + factor);
+        taps_set(t, at, taps_at(t, at) + factor);
     }
     return true;
 }
@@ -341,8 +340,7 @@ static double energy_at(const struct taps *t, size_t frame)
     double energy = 0;
     for (size_t r = 0; r < n; r++) {
         const size_t i = (r / reals * t->length + frame) * reals + r % reals;
-        const double v = type_is_double(t->type) ? ((const double *)t->data)[i]
-                                                 : (double)((const float *)t->data)[i];
+        const double v = taps_at(t, i);
         energy += v * v;
     }
     return energy;

@@ -4,6 +4,7 @@
 #ifndef PARTITA_APPS_TAPS_H
 #define PARTITA_APPS_TAPS_H
 
+#include "base/sample_type.h"
 #include "cli/options.h"
 #include "io/audio.h"
 
@@ -20,8 +21,22 @@ struct taps {
     size_t length; // frames
     size_t lead;   // of them before the start of the response; as many follow its end
     size_t zeros;  // before these, from taps_align
+    size_t centre; // by which --rate-out delays them, and the result begins later
     size_t in_channels, out_channels, groups;
 };
+
+// Number i of the reals in `data`.
+static inline double taps_at(const struct taps *taps, size_t i)
+{
+    return type_is_double(taps->type) ? ((const double *)taps->data)[i]
+                                      : (double)((const float *)taps->data)[i];
+}
+
+static inline void taps_set(struct taps *taps, size_t i, double tap)
+{
+    if (type_is_double(taps->type)) ((double *)taps->data)[i] = tap;
+    else ((float *)taps->data)[i] = (float)tap;
+}
 
 // Reads all of the settings->n_irs readers, whose channels follow each other. signal: the shape of
 // IN, whose rate and channels the taps must match.

@@ -143,6 +143,10 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
                          s->is_route ? "a chain has the responses of files"
                                      : "--config names the responses",
                          s->is_route ? "" : ", --matrix, --matrix-order and --true-stereo");
+    if (s->rate_out > 0 &&
+        (s->up > 1 || s->stride > 1 || s->first != NOT_GIVEN || s->last != NOT_GIVEN))
+        return fault_set(fault, "--rate-out chooses --up and --stride, and the result is whole; "
+                                "leave out --up, --stride, --first and --last");
     for (int i = 0; s->n_irs > 1 && i < s->n_irs; i++)
         if (route_is_chain(s->files[i]))
             return fault_set(fault, "%s: a chain must be the only IR", s->files[i]);

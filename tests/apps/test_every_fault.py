@@ -92,6 +92,10 @@ class EveryFault(FaultCase):
         self.write("pair.wav", wav_bytes(self.random.integers(-9000, 9000, (30, 2))))
         self.every("convolve", "ir.txt+pair.wav", "in.wav", "out.wav")
 
+    def test_rate_out(self):
+        self.every("convolve", "--rate-out", "24k", "ir.txt", "in.wav", "out.wav")
+        self.every("convolve", "--rate-out", "32k", "in.wav", "out.wav")
+
     def test_design(self):
         self.write("table.txt", b"100 0\n1000 -20\n")
         self.every("design", "lowpass", "--equiripple", "--cutoff", "0.2", "--width", "0.1", "out.npy")

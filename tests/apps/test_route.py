@@ -139,5 +139,88 @@ class Chains(Case):
         self.fails("correlate", "one.npy+short.npy", "mono.npy", "out.npy", says="No such file")
 
 
+class RateOut(Case):
+    """--rate-out: tones of the pass band at the times of the new rate, nothing of others."""
+
+    def tones(self, rate, n, low):
+        """Tones up to 0.91 of half of the lower rate: the low pass changes them by less than 120 dB below their sum."""
+        t = np.arange(n) / rate
+        return np.stack([np.cos(2 * np.pi * f * low * t + p) for f, p in ((0, 0), (0.1, 1), (0.3, 2), (0.45, 3), (0.455, 4))]).sum(0)
+
+    def test_tones(self):
+        for rate, out in ((48000, 44100), (44100, 48000), (48000, 96000), (48000, 16000), (44100, 44100), (62.5, 50)):
+            with self.subTest(rate=rate, out=out):
+                low, n = min(rate, out), 3001
+                np.save("x.npy", self.tones(rate, n, low))
+                self.run_program("convolve", "--rate", rate, "--rate-out", out, "x.npy", "y.npy")
+                y = np.load("y.npy")
+                self.assertEqual(len(y), -(-n * out // rate))
+                # The low pass reaches 90 frames of the lower rate; a tone and its images are 1e-6 of it at the most.
+                edge = int(100 * out / low)
+                self.close(y[edge:-edge], self.tones(out, len(y), low)[edge:-edge], 2e-6)
+
+    def test_aliases(self):
+        for rate, out, tone in ((48000, 44100, 22100), (48000, 44100, 23900), (48000, 16000, 8100), (16000, 48000, 7990)):
+            np.save("x.npy", np.cos(2 * np.pi * tone / rate * np.arange(9000)))
+            self.run_program("convolve", "--rate", rate, "--rate-out", out, "x.npy", "y.npy")
+            y = np.load("y.npy")[600:-600]
+            if tone < out / 2:  # the tone itself, in the transition, and an image at 16000 - 7990 Hz
+                phase = 2 * np.pi * tone / out * np.arange(len(y))
+                basis = np.stack([np.cos(phase), np.sin(phase)], axis=1)
+                y = y - basis @ np.linalg.lstsq(basis, y, rcond=None)[0]
+            self.assertLess(abs(y).max(), 1.1e-6)
+
+    def test_with_a_filter(self):
+        """The same as the filter first and the rate afterwards, in double."""
+        noise = self.random.standard_normal
+        x, h, z = noise((2, 700)), noise((2, 90)), noise(70) + 1j * noise(70)
+        for name, array in (("x", x), ("h", h), ("mono", x[0]), ("z", z), ("one", h[0])):
+            np.save(name + ".npy", array)
+        for ir, signal, more in (("h", "x", ["--gain", 3, "--dry", -6]), ("one", "x", ["--tail", "no"]), ("h", "mono", []),
+                                 ("z", "mono", ["--mode", "same"]), ("one.npy+h", "x", []), ("h", "x", ["--matrix"]),
+                                 ("one", "mono", ["--mode", "valid"]), ("one", "mono", ["--delay", 7, "--threads", 2])):
+            with self.subTest(ir=ir, more=more):
+                arguments = [*more, "--rate", 48000, ir + ".npy", signal + ".npy"]
+                self.run_program("convolve", *arguments, "filtered.npy")
+                self.run_program("convolve", "--rate", 48000, "--rate-out", 44100, "filtered.npy", "expected.npy")
+                self.run_program("convolve", "--rate-out", 44100, *arguments, "y.npy")
+                y, expected = np.load("y.npy"), np.load("expected.npy")
+                self.assertEqual(y.shape, expected.shape)
+                # What the filter has beyond a part of its result is not there when the rate of that part is changed.
+                inner = slice(100, -100) if "--mode" in more or "--tail" in more else slice(None)
+                self.close(y[..., inner], expected[..., inner], 4 * rig.gate("f8"))
+        for k in (1, 2):
+            self.run_program("convolve", "--range", "%d/2" % k, "--rate", 48000, "--rate-out", 44100, "h.npy", "x.npy", "y%d.npy" % k)
+        self.run_program("join", "y.npy", "y1.npy", "y2.npy")
+        self.run_program("convolve", "--threads", 2, "--rate", 48000, "--rate-out", 44100, "h.npy", "x.npy", "whole.npy")
+        np.testing.assert_array_equal(np.load("y.npy"), np.load("whole.npy"))
+
+    def test_files(self):
+        x = self.tones(48000, 4000, 44100) / 8
+        self.write("x.wav", wav_bytes(x.astype("f4"), bits=32))
+        self.run_program("convolve", "--rate-out", "44.1k", "x.wav", "y.wav")
+        rate, y = parse_wav(self.read("y.wav"))[:2]
+        self.assertEqual((rate, len(y)), (44100, 3675))
+        # In float, 40 taps of the low pass are above 2^-24 of the largest one and 198 meet samples in all.
+        self.close(y[100:-100, 0].astype("f4"), (self.tones(44100, 3675, 44100) / 8)[100:-100], 2e-6 + rig.gate("f4"))
+        done = self.run_program("convolve", "--rate-out", 44100, "-", "-", stdin=self.read("x.wav"))
+        self.close(parse_wav(done.stdout)[1].astype("f4"), y, rig.gate("f4"))
+        said = json.loads(self.run_program("convolve", "--json", "--rate-out", 44100, "x.wav", "y.wav").stdout)
+        self.assertEqual((said["ir"], said["filter_peak"], said["tail"], said["frames_out"]), ("--rate-out", 0, 0, 3675))
+
+    def test_refusals(self):
+        np.save("x.npy", np.ones(99))
+        for arguments, says, rc in (
+                (["--rate-out", 44100, "x.npy"], ["--rate-out 44100: the sample rate of x.npy is unknown; add --rate"], 2),
+                (["--rate", 44101, "--rate-out", 44100, "x.npy"], ["is no fraction n/d of the 44101 Hz of x.npy", "up to 1400"], 2),
+                (["--rate", 8, "--rate-out", 4, "--up", 2, "x.npy"], ["leave out --up, --stride, --first and --last"], 2),
+                (["--rate", 8, "--rate-out", 4, "--first", 2, "x.npy", "x.npy"], ["leave out --up"], 2),
+                (["--rate", 8, "--rate-out", 0, "x.npy"], ["--rate-out 0: is not a number of Hz above 0"], 2),
+                (["--rate-out", 4, "--config", "absent.conf", "x.npy"], ["absent.conf"], 1)):
+            with self.subTest(arguments):
+                self.fails("convolve", *arguments, "out.npy", says=says, rc=rc)
+        self.fails("convolve", "x.npy", "y.npy", rc=2, says="needs IR... IN OUT")
+
+
 if __name__ == "__main__":
     rig.main()
