@@ -1,32 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Configurations of CamillaDSP: the filters and mixers that its pipeline uses, each step of which
-// becomes a stage. What is not a finite impulse response is refused. Devices are those of the
-// caller; only the sample rate and the numbers of channels are taken from the configuration.
+// becomes a stage. What is not linear is refused. Devices are those of the caller; only the sample
+// rate and the numbers of channels are taken from the configuration.
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "yaml_node.h"
+#include "camilladsp.h"
 
 static const double MAX_GAIN_DB = 300, MAX_GAIN = 1e6, MAX_RATE = 1 << 24;
-static const double SOUND_MM_PER_SECOND = 343000;
-
-struct camilladsp {
-    struct yaml_source yaml;
-    struct network *network;
-    char *folder;
-    yaml_node_t *filters, *mixers;
-    size_t *impulses; // of the filters used so far, by number of node; 0: none, else index + 1
-    size_t channels;  // after the steps so far
-};
-
-// One filter or one source of a mixer, for whatever channels.
-struct element {
-    struct network_term term;
-    bool mute;
-};
 
 static bool camilladsp_no_memory(const struct camilladsp *c)
 {
@@ -56,38 +40,6 @@ static bool parse_gain(struct camilladsp *c, const yaml_node_t *map, struct elem
 static bool parse_gain_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
 {
     return yaml_node_check_keys(&c->yaml, map, "gain|scale|inverted|mute") && parse_gain(c, map, e);
-}
-
-static bool parse_delay_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
-{
-    const double rate = c->network->rate;
-    const struct {
-        const char *name;
-        double frames;
-    } units[] = {{"ms", rate / 1000},
-                 {"us", rate / 1e6},
-                 {"s", rate},
-                 {"mm", rate / SOUND_MM_PER_SECOND},
-                 {"samples", 1}};
-    const struct network_number delay = {"delay", 0, 0, NETWORK_MAX_DELAY};
-    bool subsample = false;
-    if (!yaml_node_check_keys(&c->yaml, map, "delay|unit|delay_unit|subsample") ||
-        !yaml_node_get_number(&c->yaml, map, &delay, &e->term.delay, NULL) ||
-        !yaml_node_get_flag(&c->yaml, map, "subsample", &subsample))
-        return false;
-    if (subsample)
-        return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "subsample"),
-                               "subsample: true needs feedback; use false, which rounds the delay");
-    const yaml_node_t *node = yaml_node_get(&c->yaml, map, "delay_unit");
-    if (!node) node = yaml_node_get(&c->yaml, map, "unit");
-    const char *name = node ? yaml_node_text(node) : "ms";
-    for (size_t i = 0; name && i < sizeof units / sizeof *units; i++) {
-        if (strcmp(name, units[i].name) != 0) continue;
-        e->term.delay = rint(e->term.delay * units[i].frames);
-        return true;
-    }
-    return yaml_node_fault(&c->yaml, node, "unit: '%.40s' is none of ms, us, s, mm and samples",
-                           name ? name : "");
 }
 
 static bool parse_coefficient(struct camilladsp *c, const char *what, const yaml_node_t *value,
@@ -250,7 +202,7 @@ static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map, st
     if (n && !parse_coefficient(c, "a", yaml_node_element(&c->yaml, a, 0), &first)) return false;
     if (n > 1 || first != 1)
         return yaml_node_fault(&c->yaml, a,
-                               "a: only [1] can be convolved; other coefficients are feedback");
+                               "a: only [1] can be convolved; a Biquad of type Free has feedback");
     if (!b) return true;
     if (parse_values(c, b, &impulse))
         return network_add_impulse(c->network, &impulse, &e->term.impulse, c->yaml.fault);
@@ -263,10 +215,10 @@ static const struct filter_type {
     bool needs_parameters;
     bool (*parse)(struct camilladsp *, const yaml_node_t *map, struct element *);
 } filter_types[] = {
-    {"Conv", false, parse_conv_filter},
-    {"Gain", true, parse_gain_filter},
-    {"Delay", true, parse_delay_filter},
-    {"DiffEq", true, parse_diffeq_filter},
+    {"Conv", false, parse_conv_filter},      {"Gain", true, parse_gain_filter},
+    {"Delay", true, camilladsp_delay},       {"DiffEq", true, parse_diffeq_filter},
+    {"Biquad", true, camilladsp_biquad},     {"BiquadCombo", true, camilladsp_biquad},
+    {"Loudness", true, camilladsp_loudness}, {"Volume", true, camilladsp_volume},
 };
 
 static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct element *ret)
@@ -289,12 +241,12 @@ static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct e
         if (!parameters && filter_types[i].needs_parameters)
             return yaml_node_fault(&c->yaml, filter, "filter '%.40s' has no parameters", name);
         if (!filter_types[i].parse(c, parameters, ret)) return false;
-        *known = ret->term.impulse + 1;
+        if (ret->term.delay == 0) *known = ret->term.impulse + 1;
         return true;
     }
     return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, filter, "type"),
-                           "filter '%.40s': %.40s has no finite impulse response; only Conv, Gain, "
-                           "Delay and DiffEq without feedback can be convolved",
+                           "filter '%.40s': %.40s cannot be convolved; only Biquad, BiquadCombo, "
+                           "Conv, Delay, DiffEq without feedback, Gain, Loudness and Volume can",
                            name, type);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/option_words.h"
 #include "io/formats/sofa.h"
 
 static bool open_file(struct audio_reader **ret, const struct impulse *impulse, size_t max_channels,
@@ -76,12 +77,16 @@ static bool choose_frames(const struct impulse_file *file, const struct network 
     return true;
 }
 
+static bool allocate_taps(struct frames *ret, size_t n, struct fault *fault)
+{
+    *ret = (struct frames){memory_allocate(n * sizeof(double)), n, 1, PARTITA_F64};
+    return ret->data || memory_fault(fault, "%zu taps", n);
+}
+
 static bool copy_values(const struct impulse *impulse, struct frames *ret, struct fault *fault)
 {
-    const size_t bytes = impulse->n_values * sizeof *impulse->values;
-    *ret = (struct frames){memory_allocate(bytes), impulse->n_values, 1, PARTITA_F64};
-    if (!ret->data) return memory_fault(fault, "%zu taps", impulse->n_values);
-    memcpy(ret->data, impulse->values, bytes);
+    if (!allocate_taps(ret, impulse->n_values, fault)) return false;
+    memcpy(ret->data, impulse->values, impulse->n_values * sizeof *impulse->values);
     return true;
 }
 
@@ -89,10 +94,9 @@ static bool read_impulse(struct impulse_file *file, const struct network *networ
                          const struct impulse *impulse, struct frames *ret, struct fault *fault)
 {
     size_t n = 0;
-    if (!read_whole(file, impulse, fault) || !choose_frames(file, network, impulse, &n, fault))
+    if (!read_whole(file, impulse, fault) || !choose_frames(file, network, impulse, &n, fault) ||
+        !allocate_taps(ret, n, fault))
         return false;
-    *ret = (struct frames){memory_allocate(n * sizeof(double)), n, 1, PARTITA_F64};
-    if (!ret->data) return memory_fault(fault, "%s: %zu taps", impulse->path, n);
     const size_t step = file->frames.channels;
     const double *from =
         (const double *)file->frames.data + impulse->offset * step + impulse->channel;
@@ -100,15 +104,50 @@ static bool read_impulse(struct impulse_file *file, const struct network *networ
     return true;
 }
 
+// The taps of sections in series. Coefficients belong to the rate of the network, other sections to
+// any.
+static bool make_taps(const struct impulse *impulse, double rate, struct frames *ret,
+                      struct fault *fault)
+{
+    struct fault log = {0};
+    struct partita_equalizer_result result;
+    const struct partita_equalizer equalizer = {.rate = rate,
+                                                .sections = impulse->sections,
+                                                .n_sections = impulse->n_sections,
+                                                .tail = INNER_TAIL,
+                                                .log = {option_words_log, &log},
+                                                .allocator = memory_allocator()};
+    enum partita_status status = partita_equalizer_taps(&equalizer, NULL, 0, &result);
+    if (!status && !allocate_taps(ret, result.taps, fault)) return false;
+    if (!status) status = partita_equalizer_taps(&equalizer, ret->data, ret->n, &result);
+    if (!status) return true;
+    frames_release(ret);
+    if (status == PARTITA_ERR_NOMEM) return memory_fault(fault, "taps of a recursive filter");
+    if (status == PARTITA_ERR_UNSUPPORTED)
+        return fault_set(fault, "decays too slowly for taps; use higher frequencies or a lower q");
+    const char *field = strchr(log.text, ']'); // after the name of a section
+    return fault_set(fault, "%s", field ? field + 1 + strspn(field + 1, ".: ") : log.text);
+}
+
 bool impulse_file_read(struct impulse_file *file, const struct network *network,
                        const struct impulse *impulse, struct frames *ret, double *ret_rate,
                        struct fault *fault)
 {
     struct fault said;
-    const bool values = impulse->source == IMPULSE_VALUES;
-    const bool good = values ? copy_values(impulse, ret, &said)
-                             : read_impulse(file, network, impulse, ret, &said);
-    *ret_rate = values ? 0 : file->rate;
+    bool good;
+    *ret_rate = 0;
+    if (impulse->values) good = copy_values(impulse, ret, &said);
+    else if (impulse->sections) {
+        const bool fixed = impulse->sections->kind == PARTITA_SECTION_BIQUAD;
+        *ret_rate = file->signal_rate > 0 && !fixed ? file->signal_rate : network->rate;
+        good = make_taps(impulse, *ret_rate, ret, &said);
+    } else {
+        good = read_impulse(file, network, impulse, ret, &said);
+        *ret_rate = file->rate;
+    }
+    if (impulse->note)
+        snprintf(file->note, sizeof file->note, "%s:%d: %s", network->path, impulse->line,
+                 impulse->note);
     return good || network_fault(network, impulse->line, fault, "%.500s", said.text);
 }
 
@@ -133,7 +172,6 @@ double impulse_file_rate(const struct impulse *impulse)
 {
     struct audio_info info;
     struct fault ignored;
-    const bool known =
-        impulse->source != IMPULSE_VALUES && impulse_file_info(impulse, 1024, &info, &ignored);
+    const bool known = impulse->path && impulse_file_info(impulse, 1024, &info, &ignored);
     return known ? info.rate : 0;
 }

@@ -7,8 +7,13 @@
 #include "io/frames.h"
 #include "network.h"
 
+// Responses of recursive filters end where by these dB less energy than all is left: in the result,
+// and in each filter that it consists of, so that some ten of these hardly matter.
+enum { OUTER_TAIL = 160, INNER_TAIL = 180 };
+
 struct impulse_file {
     size_t max_channels;
+    double signal_rate;         // for which responses of sections are computed; 0: unknown
     const struct impulse *kept; // whose file `frames` is; NULL: none
     struct frames frames;
     double rate;

@@ -40,6 +40,7 @@ static bool fir_add(struct fir *sum, const struct fir *f, double gain, size_t de
 {
     const size_t begin = f->delay + delay, end = begin + nominal_length(f);
     struct fir total = {.delay = begin, .lead = f->lead};
+    sum->recursive |= f->recursive;
     size_t total_end = end;
     if (begin > FRAMES_MAX_SAMPLES)
         return fault_set(fault, "a delay of %zu frames is too long", begin);
@@ -57,12 +58,27 @@ static bool fir_add(struct fir *sum, const struct fir *f, double gain, size_t de
         if (!total.taps) return memory_fault(fault, "a response of %zu taps", total.n);
         const size_t at = sum->delay - total.delay + total.lead - sum->lead;
         if (sum->taps) memcpy(total.taps + at, sum->taps, sum->n * sizeof *sum->taps);
+        total.recursive = sum->recursive;
         fir_release(sum);
         *sum = total;
     }
     double *to = sum->taps + (begin - sum->delay + sum->lead - f->lead);
     for (size_t i = 0; i < f->n; i++) to[i] += gain * f->taps[i];
     return true;
+}
+
+// Leaves out the end of what is endless, but the lead.
+static void fir_cut(struct fir *f, double tail)
+{
+    double energy = 0, left = 0;
+    if (!f->recursive) return;
+    for (size_t i = 0; i < f->n; i++) energy += f->taps[i] * f->taps[i];
+    while (f->n > 2 * f->lead + 1) {
+        const double last = f->taps[f->n - 1];
+        left += last * last;
+        if (!(left <= energy * pow(10, -tail / 10))) return;
+        f->n--;
+    }
 }
 
 static bool fir_convolve(struct fir *ret, const struct fir *a, const struct fir *b,
@@ -75,6 +91,8 @@ static bool fir_convolve(struct fir *ret, const struct fir *a, const struct fir 
     if (!y.taps) return memory_fault(fault, "a response of %zu taps", y.n);
     const enum partita_status status =
         partita_convolve(PARTITA_F64, y.taps, a->taps, a->n, b->taps, b->n, NULL, NULL);
+    y.recursive = a->recursive || b->recursive;
+    fir_cut(&y, INNER_TAIL);
     *ret = y;
     return !status || fault_set(fault, "%s", partita_status_string(status));
 }
@@ -153,7 +171,7 @@ static bool load_impulse(struct matrix_loader *l, size_t index)
         frames_release(&f);
         return false;
     }
-    l->impulse = (struct fir){.taps = f.data, .n = f.n, .lead = lead};
+    l->impulse = (struct fir){f.data, f.n, 0, lead, impulse->source == IMPULSE_SECTIONS};
     l->loaded = index;
     return true;
 }
@@ -247,6 +265,22 @@ static bool compute_stages(struct matrix_loader *l, struct matrix *m)
     return good;
 }
 
+// Cuts off responses of recursive filters, and tells how long they are.
+static void cut_responses(const struct matrix_loader *l, struct matrix *m)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < m->out_channels * m->in_channels; i++) {
+        struct fir *f = &m->firs[i];
+        fir_cut(f, OUTER_TAIL);
+        if (f->recursive && f->delay + nominal_length(f) > longest)
+            longest = f->delay + nominal_length(f);
+    }
+    if (longest)
+        report_detail(l->settings,
+                      "%s: recursive filters are up to %zu taps, and end at -%d dB of their energy",
+                      l->network->path, longest, OUTER_TAIL);
+}
+
 bool matrix_load(struct matrix *ret, const struct network *network, double rate,
                  const struct settings *settings, struct fault *fault)
 {
@@ -254,7 +288,7 @@ bool matrix_load(struct matrix *ret, const struct network *network, double rate,
                               .settings = settings,
                               .rate = rate,
                               .loaded = IMPULSE_UNIT,
-                              .file = {.max_channels = options_max_channels(settings)},
+                              .file = {options_max_channels(settings), rate},
                               .fault = fault};
     struct matrix m = {0};
     char text[RATE_TEXT];
@@ -270,6 +304,7 @@ bool matrix_load(struct matrix *ret, const struct network *network, double rate,
         return fault_set(fault, "%s: is for %.12g Hz, not for the %s; use --resample-ir",
                          network->path, network->rate, name_rate(settings, rate, text));
     const bool good = compute_stages(&l, &m);
+    if (good) cut_responses(&l, &m);
     fir_release(&l.impulse);
     impulse_file_release(&l.file);
     if (good) *ret = m;

@@ -12,6 +12,7 @@
 struct fir {
     double *taps; // n; NULL: there is no response
     size_t n, delay, lead;
+    bool recursive; // of recursive filters, whose response is endless
 };
 
 struct matrix {

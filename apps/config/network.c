@@ -99,6 +99,7 @@ static void release_impulse(struct impulse *impulse)
     free(impulse->path);
     free(impulse->samples);
     free(impulse->values);
+    free(impulse->sections);
 }
 
 bool network_add_impulse(struct network *network, const struct impulse *impulse, size_t *ret_index,
@@ -106,9 +107,7 @@ bool network_add_impulse(struct network *network, const struct impulse *impulse,
 {
     struct network *n = network;
     struct impulse added = *impulse;
-    const bool complete =
-        added.source == IMPULSE_VALUES ? added.values != NULL : added.path != NULL;
-    bool good = complete || no_memory(n, fault);
+    bool good = added.path || added.values || added.sections || no_memory(n, fault);
     if (good && n->n_impulses == NETWORK_MAX_TERMS)
         good = network_fault(n, added.line, fault, "more than %d impulse responses",
                              (int)NETWORK_MAX_TERMS);

@@ -11,6 +11,8 @@
 #include "base/fault.h"
 #include "io/samples/encoding.h"
 
+#include <partita/equalizer.h>
+
 enum {
     NETWORK_MAX_CHANNELS = 256,
     NETWORK_MAX_TERMS = 1 << 16,  // of all stages; also of impulses and of stages
@@ -23,6 +25,7 @@ enum impulse_source {
     IMPULSE_TEXT,     // a file of one number a line
     IMPULSE_RAW,      // a file of samples without a header
     IMPULSE_VALUES,   // numbers of the configuration
+    IMPULSE_SECTIONS, // recursive filters
 };
 
 struct impulse {
@@ -36,7 +39,10 @@ struct impulse {
     struct encoding raw; // of a file without a header
     double *values;      // numbers of the configuration
     size_t n_values;
-    int line; // of the configuration
+    struct partita_section *sections; // in series
+    size_t n_sections;
+    const char *note; // a warning for the user; NULL: none
+    int line;         // of the configuration
 };
 
 // The index of a term without an impulse response, which is a unit impulse.

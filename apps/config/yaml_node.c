@@ -67,10 +67,10 @@ yaml_node_t *yaml_node_get(struct yaml_source *source, const yaml_node_t *map, c
     return NULL;
 }
 
-static bool is_word_of(const char *list, const char *word)
+bool yaml_node_is_word(const char *words, const char *word)
 {
     const size_t n = strlen(word);
-    for (const char *at = list; at; at = strchr(at, '|')) {
+    for (const char *at = words; at; at = strchr(at, '|')) {
         at += *at == '|';
         if (n == strcspn(at, "|") && strncmp(at, word, n) == 0) return true;
     }
@@ -85,7 +85,7 @@ bool yaml_node_check_keys(struct yaml_source *source, const yaml_node_t *map, co
          p++) {
         const yaml_node_t *key = yaml_document_get_node(&source->document, p->key);
         const char *name = yaml_node_text(key);
-        if (!name || !is_word_of(keys, name))
+        if (!name || !yaml_node_is_word(keys, name))
             return yaml_node_fault(source, key, "'%.40s' is not one of the keys %s",
                                    name ? name : "", keys);
     }
@@ -114,7 +114,7 @@ bool yaml_node_get_flag(struct yaml_source *source, const yaml_node_t *map, cons
     const yaml_node_t *node = yaml_node_get(source, map, key);
     const char *text = yaml_node_text(node);
     if (!node) return true;
-    if (!text || !is_word_of("true|True|TRUE|false|False|FALSE", text))
+    if (!text || !yaml_node_is_word("true|True|TRUE|false|False|FALSE", text))
         return yaml_node_fault(source, node, "%s: '%.40s' is neither true nor false", key,
                                text ? text : "");
     *value = *text == 't' || *text == 'T';

@@ -27,6 +27,9 @@ int yaml_node_line(const yaml_node_t *node);
 // The text of a scalar; NULL for other nodes and for NULL.
 const char *yaml_node_text(const yaml_node_t *node);
 
+// Whether a word is one of those that '|' separates.
+bool yaml_node_is_word(const char *words, const char *word);
+
 bool yaml_node_is_map(const yaml_node_t *node);
 
 // Number of elements of a sequence; 0 for other nodes.

@@ -409,7 +409,7 @@ pipeline:
             return "filters:\n  f: {" + text + "}" + step
 
         cases = [
-            (one("type: Biquad, parameters: {type: Lowpass}"), line + "filter 'f': Biquad has no finite impulse"),
+            (one("type: Dither, parameters: {type: None}"), line + "filter 'f': Dither cannot be convolved; only Biquad"),
             (one("type: Gain, parameters: {gain: loud}"), line + "gain: 'loud' is not a number"),
             (one("type: Gain, parameters: {gain: 0, scale: watt}"), "scale: 'watt' is neither dB nor linear"),
             (one("type: Gain, parameters: {gian: 0}"), "'gian' is not one of the keys gain|scale|inverted|mute"),
@@ -417,7 +417,7 @@ pipeline:
             (one("type: Gain"), "filter 'f' has no parameters"),
             (one("type: Delay, parameters: {delay: -1}"), "delay: '-1'"),
             (one("type: Delay, parameters: {delay: 1, unit: mile}"), "unit: 'mile' is none of ms, us, s, mm"),
-            (one("type: Delay, parameters: {delay: 1, subsample: true}"), "subsample: true needs feedback"),
+            (one("type: Delay, parameters: {delay: 1, subsample: 1}"), "subsample: '1' is neither true nor false"),
             (one("type: DiffEq, parameters: {a: [1, 0.5], b: [1]}"), "a: only [1] can be convolved"),
             (one("type: Conv, parameters: {type: Values, values: []}"), "needs a list of numbers"),
             (one("type: Conv, parameters: {type: Values, values: [x]}"), "value: 'x' is not a number"),
@@ -478,7 +478,7 @@ class Page(WithYaml):
         self.assertEqual((done.returncode, done.stdout), (0, b""))
         for name in ("room.wav", "ways.wav"):
             self.assertEqual(parse_wav(self.read(name))[1].shape[1], 2)
-        os.rename(self.yaml(body % "Biquad"), "crossover.yml")
+        os.rename(self.yaml(body % "Limiter"), "crossover.yml")
         done = self.run_program("convolve", "--config", "crossover.yml", "piano.wav", "out.wav", rc=1)
         self.assertEqual(done.stderr.decode(), shown)
 

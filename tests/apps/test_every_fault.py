@@ -83,7 +83,9 @@ class EveryFault(FaultCase):
         self.write("a.yml", b"devices: {samplerate: 48000, capture: {channels: 2}}\nfilters:\n"
                    b"  a: {type: Conv, parameters: {type: Raw, filename: ir.txt}}\n"
                    b"  b: {type: Conv, parameters: {type: Values, values: [1, 2]}}\n"
-                   b"pipeline: [{type: Filter, names: [a, b]}]\n")
+                   b"  c: {type: Biquad, parameters: {type: Peaking, freq: 9000, q: 1, gain: 3}}\n"
+                   b"  d: {type: BiquadCombo, parameters: {type: GraphicEqualizer, gains: [1, 2]}}\n"
+                   b"pipeline: [{type: Filter, names: [a, b, c, d]}]\n")
         if b"without libyaml" not in self.run_program("convolve", "--config", "a.yml", "in.wav", "out.wav", rc=None).stderr:
             os.unlink("out.wav")
             self.every("convolve", "--config", "a.yml", "in.wav", "out.wav")

@@ -54,13 +54,14 @@ static const struct grammar {
      "devices: {samplerate: 48000, capture: {channels: 2}, playback: {channels: 2}}\n"
      "filters: {a: {type: Conv, parameters: {type: Wav, filename: a$samplerate$}}, b: {type: "
      "Delay, "
-     "parameters: {delay: 2}}, c: {type: DiffEq, parameters: {b: [1, 2]}}}\n"
+     "parameters: {delay: 2, subsample: true}}, c: {type: DiffEq, parameters: {b: [1, 2]}}, d: "
+     "{type: Biquad, parameters: {type: Peaking, freq: 9, gain: 1, q: 1}}}\n"
      "mixers: {m: {channels: {in: 2, out: 2}, mapping: [{dest: 1, sources: [{channel: 0}]}]}}\n",
      {"pipeline: [",
       "]\n",
       "{type: Filter, names: [a]}, ",
       "{type: Mixer, name: m}, ",
-      "{type: Filter, channels: [1], names: [b, c]}, ",
+      "{type: Filter, channels: [1], names: [b, c, d]}, ",
       "filters: {",
       "mixers: {",
       "} ",
@@ -77,6 +78,16 @@ static const struct grammar {
       "Gain",
       "Conv",
       "Values",
+      "parameters: {",
+      "BiquadCombo",
+      "FivePointPeq",
+      "GraphicEqualizer, gains: [1, 2]",
+      "LinkwitzRileyLowpass, order: 4",
+      "GeneralNotch",
+      "Loudness",
+      "Volume",
+      "freq: ",
+      "q: ",
       "null",
       "~",
       "1",
@@ -127,6 +138,12 @@ static void check_network(const struct network *n)
     if (channels == 0 || channels > NETWORK_MAX_CHANNELS) abort();
     if (n->n_stages > NETWORK_MAX_TERMS || n->n_values > NETWORK_MAX_VALUES) abort();
     if (n->n_terms > NETWORK_MAX_TERMS || n->n_impulses > NETWORK_MAX_TERMS) abort();
+    for (size_t i = 0; i < n->n_impulses; i++) {
+        const struct impulse *impulse = &n->impulses[i];
+        if ((impulse->source == IMPULSE_SECTIONS) != (impulse->n_sections > 0)) abort();
+        for (size_t k = 0; k < impulse->n_sections; k++)
+            if (!isfinite(impulse->sections[k].frequency + impulse->sections[k].gain)) abort();
+    }
     for (size_t s = 0; s < n->n_stages; s++) {
         check_stage(n, &n->stages[s], channels);
         channels = n->stages[s].out_channels;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// The parts of the parser of CamillaDSP's configurations: camilladsp.c, and recursive.c with the
+// filters that have feedback.
+#ifndef PARTITA_APPS_CAMILLADSP_H
+#define PARTITA_APPS_CAMILLADSP_H
+
+#include "yaml_node.h"
+
+struct camilladsp {
+    struct yaml_source yaml;
+    struct network *network;
+    char *folder;
+    yaml_node_t *filters, *mixers;
+    size_t *impulses; // of the filters used so far, by number of node; 0: none, else index + 1
+    size_t channels;  // after the steps so far
+};
+
+// One filter or one source of a mixer, for whatever channels.
+struct element {
+    struct network_term term;
+    bool mute;
+};
+
+// Read the parameters of a filter. False, with a fault.
+bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct element *e);
+bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct element *e);
+bool camilladsp_volume(struct camilladsp *c, const yaml_node_t *map, struct element *e);
+bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct element *e);
+
+#endif
