@@ -245,8 +245,9 @@ static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct e
         return true;
     }
     return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, filter, "type"),
-                           "filter '%.40s': %.40s cannot be convolved; only Biquad, BiquadCombo, "
-                           "Conv, Delay, DiffEq without feedback, Gain, Loudness and Volume can",
+                           "filter '%.40s': %.40s cannot be convolved; take it out of the pipeline, "
+                           "which may have Biquad, BiquadCombo, Conv, Delay, DiffEq without "
+                           "feedback, Gain, Loudness and Volume",
                            name, type);
 }
 

@@ -284,12 +284,13 @@ static void cut_responses(const struct matrix_loader *l, struct matrix *m)
 bool matrix_load(struct matrix *ret, const struct network *network, double rate,
                  const struct settings *settings, struct fault *fault)
 {
-    struct matrix_loader l = {.network = network,
-                              .settings = settings,
-                              .rate = rate,
-                              .loaded = IMPULSE_UNIT,
-                              .file = {options_max_channels(settings), rate},
-                              .fault = fault};
+    struct matrix_loader l = {
+        .network = network,
+        .settings = settings,
+        .rate = rate,
+        .loaded = IMPULSE_UNIT,
+        .file = {.max_channels = options_max_channels(settings), .signal_rate = rate},
+        .fault = fault};
     struct matrix m = {0};
     char text[RATE_TEXT];
     const bool other_rate = network->rate > 0 && rate > 0 && !rates_agree(network->rate, rate) &&

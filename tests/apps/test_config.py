@@ -409,7 +409,7 @@ pipeline:
             return "filters:\n  f: {" + text + "}" + step
 
         cases = [
-            (one("type: Dither, parameters: {type: None}"), line + "filter 'f': Dither cannot be convolved; only Biquad"),
+            (one("type: Dither, parameters: {type: None}"), line + "filter 'f': Dither cannot be convolved; take it out of the pipeline"),
             (one("type: Gain, parameters: {gain: loud}"), line + "gain: 'loud' is not a number"),
             (one("type: Gain, parameters: {gain: 0, scale: watt}"), "scale: 'watt' is neither dB nor linear"),
             (one("type: Gain, parameters: {gian: 0}"), "'gian' is not one of the keys gain|scale|inverted|mute"),

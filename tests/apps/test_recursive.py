@@ -342,7 +342,7 @@ class Recursive(WithYaml):
             (one("fader: Main", "Loudness"), "a.yml:8: needs a value of reference_level"),
             (one("reference_level: 21", "Loudness"), "a.yml:8: reference_level: '21' is not a number from -100 to 20"),
             (one("fader: Aux1, limit: 60", "Volume"), "a.yml:8: limit: '60' is not a number from -150 to 50"),
-            (one("type: Simple, bits: 16", "Dither"), "a.yml:8: filter 'f': Dither cannot be convolved; only Biquad"),
+            (one("type: Simple, bits: 16", "Dither"), "a.yml:8: filter 'f': Dither cannot be convolved; take it out of the pipeline"),
             (one("clip_limit: -1", "Limiter"), "a.yml:8: filter 'f': Limiter cannot be convolved"),
         ]
         for filters, says in cases:
