@@ -244,11 +244,12 @@ static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct e
         if (ret->term.delay == 0) *known = ret->term.impulse + 1;
         return true;
     }
-    return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, filter, "type"),
-                           "filter '%.40s': %.40s cannot be convolved; take it out of the pipeline, "
-                           "which may have Biquad, BiquadCombo, Conv, Delay, DiffEq without "
-                           "feedback, Gain, Loudness and Volume",
-                           name, type);
+    return yaml_node_fault(
+        &c->yaml, yaml_node_get(&c->yaml, filter, "type"),
+        "filter '%.40s': %.40s cannot be convolved; take it out of the pipeline, "
+        "which may have Biquad, BiquadCombo, Conv, Delay, DiffEq without "
+        "feedback, Gain, Loudness and Volume",
+        name, type);
 }
 
 static bool select_channel(struct camilladsp *c, const yaml_node_t *node, bool *selected)
