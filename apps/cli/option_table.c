@@ -40,9 +40,9 @@ const struct command_row command_rows[N_COMMANDS] = {
      "x_j[t + l]; at l > 0, j is later. Prints the lag of the largest magnitude of each pair. ",
      -2},
     {"live", "", "filters the input of an audio device and plays the result",
-     "Needs --ir or --measure. In a terminal it shows levels, load and latency, and accepts keys; "
-     "the key ? lists them. SIGHUP reloads the current filter, SIGINT fades out and ends, a second "
-     "SIGINT ends at once. ",
+     "Needs --ir, --scene or --measure. In a terminal it shows levels, load and latency, and "
+     "accepts keys; the key ? lists them. SIGHUP reloads the current filter, SIGINT fades out and "
+     "ends, a second SIGINT ends at once. ",
      0},
     {"control", "PATH COMMAND...", "steers a running partita live --control PATH",
      "Sends the command to the socket PATH and prints the answer, one line of JSON. The exit "

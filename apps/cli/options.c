@@ -66,6 +66,11 @@ struct sofa_direction options_direction(const struct settings *settings)
                                    isnan(settings->elevation) ? 0 : settings->elevation};
 }
 
+bool options_are_steered(const struct settings *settings)
+{
+    return settings->control || settings->osc || settings->scene;
+}
+
 const char *operand_name(const struct settings *settings, int i)
 {
     if (strcmp(settings->operands[i], "-") != 0) return settings->operands[i];

@@ -115,7 +115,7 @@ struct settings {
     // live
     struct word_list irs;
     const char *audio_device, *audio_input, *audio_output, *audio_latency;
-    const char *record, *measure_to, *calls, *control, *osc, *name;
+    const char *record, *measure_to, *calls, *control, *osc, *scene, *name;
     double fade, duration; // milliseconds, seconds
     int64_t max_taps;
     int limiter, retry, strict, no_connect;
@@ -211,6 +211,9 @@ double options_gain(const struct settings *settings);
 
 // The direction of --azimuth and --elevation, in front without them.
 struct sofa_direction options_direction(const struct settings *settings);
+
+// Whether the filters of live can be replaced by commands while it plays.
+bool options_are_steered(const struct settings *settings);
 
 // Operand i for messages: "-" becomes standard input or, as OUT, standard output.
 const char *operand_name(const struct settings *settings, int i);

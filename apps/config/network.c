@@ -273,7 +273,7 @@ bool network_parse(struct network *ret, const char *path, char *text, size_t siz
     return good;
 }
 
-static char *read_text(const char *path, size_t *ret_size, struct fault *fault)
+char *network_read_text(const char *path, char **ret_text, struct fault *fault)
 {
     FILE *file = fopen(path, "rb");
     char *text = file ? malloc(MAX_CONFIGURATION + 1) : NULL;
@@ -286,21 +286,18 @@ static char *read_text(const char *path, size_t *ret_size, struct fault *fault)
         good = fault_set(fault, "%s: is larger than %d MB; it is no configuration", path,
                          MAX_CONFIGURATION >> 20);
     if (file) (void)fclose(file);
-    if (good) {
-        text[n] = 0;
-        *ret_size = n;
-        return text;
-    }
+    if (good) text[n] = 0;
+    *ret_text = text;
+    if (good && skip_mark(path, ret_text, n, fault)) return text;
     free(text);
     return NULL;
 }
 
 bool network_read(struct network *ret, const char *path, bool may_be_list, struct fault *fault)
 {
-    size_t size = 0;
     if (!network_is_named(path)) return name_fault(path, fault);
-    char *whole = read_text(path, &size, fault), *text = whole;
-    bool good = whole && skip_mark(path, &text, size, fault);
+    char *text, *whole = network_read_text(path, &text, fault);
+    bool good = whole;
     if (good && (parser_of_name(path) != convolver_parse || !network_is_list(text)))
         good = network_parse(ret, path, text, strlen(text), fault);
     else if (good && may_be_list) good = network_read_list(ret, path, text, fault);

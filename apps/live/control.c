@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "live/console/terminal.h"
 #include "live/device/heartbeat.h"
+#include "scene.h"
 #include "screen.h"
 #include "status.h"
 #include "steer.h"
@@ -79,6 +80,7 @@ static void poll_filters(struct control *c)
     filter_set_poll(s->filters, &news);
     if (news.event == FILTER_SET_UNCHANGED) return;
     show_message(c, &news.message);
+    scene_continue(s, &news);
     char *line = steer_compose_news(s, &news);
     if (line) control_socket_answer(s->socket, news.request, line);
     free(line);
@@ -189,6 +191,7 @@ void control_run(struct session *session, int signals)
 {
     double now = clock_seconds();
     struct control c = {.session = session, .paced_since = now};
+    struct fault message;
     bool keys = terminal_available();
     c.on_screen = keys && !session->settings->quiet && !session->settings->json;
     c.next_line = now + 1;
@@ -202,6 +205,7 @@ void control_run(struct session *session, int signals)
         control_socket_serve(session->socket, now, run_socket_line, session);
         osc_serve(session->osc, steer_run_osc, session);
         poll_filters(&c);
+        if (scene_poll(session, now, &message)) show_message(&c, &message);
         check_recording(&c);
         struct chain_counts counts = chain_counts(session->chain);
         levels_update(session->levels, session->chain, now);

@@ -20,6 +20,7 @@
 #include "live/measure/measure.h"
 #include "live/record/output_names.h"
 #include "restart.h"
+#include "scene.h"
 #include "session.h"
 #include "status.h"
 #include "steer.h"
@@ -36,13 +37,17 @@ enum { LAST_LINE_MILLISECONDS = 500 };
 struct live {
     struct settings settings;
     struct restart restart;
+    struct scenes scenes;   // without a path: there are none
     struct waiting waiting; // with the descriptors that it shares with sessions
 };
 
 static bool live_check_usage(const struct settings *s, struct fault *fault)
 {
+    if (s->measure_to && options_are_steered(s))
+        return fault_set(fault, "--measure has nothing to steer; leave out --control, --osc and "
+                                "--scene");
     if (!s->irs.n && !s->measure_to)
-        return fault_set(fault, "needs --ir IR or --config FILE (or --measure OUT)");
+        return fault_set(fault, "needs --ir IR, --config FILE or --scene FILE (or --measure OUT)");
     if (s->irs.n && s->measure_to)
         return fault_set(fault, "--measure plays a sweep; leave out --ir");
     if (s->measure_to && (s->record || s->calls || s->retry))
@@ -52,13 +57,11 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
     if (s->measure_to && s->gain > MAX_SWEEP_GAIN)
         return fault_set(fault, "--gain %g: a sweep with more than %g dB exceeds full scale",
                          s->gain, MAX_SWEEP_GAIN);
-    if (s->measure_to && (s->control || s->osc))
-        return fault_set(fault, "--measure has nothing to steer; leave out --control and --osc");
     if (s->quiet && s->verbose)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0)
         return fault_set(fault, "--record -: must be a file, not a pipe");
-    bool has_sofa = s->control || s->osc; // whose `load` may name one
+    bool has_sofa = options_are_steered(s); // whose `load` may name one
     for (int i = 0; i < s->irs.n; i++) {
         has_sofa = has_sofa || sofa_is_named(s->irs.words[i]);
         if (!response_check(s, s->irs.words[i], fault)) return false;
@@ -129,9 +132,13 @@ static bool open_session(struct live *live, struct session *session, int *ret_st
                          struct fault *fault)
 {
     struct restart *r = &live->restart;
+    const int scene = r->filter < live->scenes.n ? r->filter : -1;
     for (;;) {
-        *session = (struct session){
-            .state = r->state, .socket = live->waiting.socket, .osc = live->waiting.osc};
+        *session = (struct session){.state = r->state,
+                                    .socket = live->waiting.socket,
+                                    .osc = live->waiting.osc,
+                                    .scenes = &live->scenes,
+                                    .scene = scene};
         if (device_initialize(&live->settings, fault) &&
             session_open(session, &live->settings, r->take, fault)) {
             r->waiting = false;
@@ -217,7 +224,7 @@ static void store_restart(struct live *live, const struct session *s)
 {
     live->restart = (struct restart){
         .take = live->restart.take + 1,
-        .filter = filter_set_current(s->filters),
+        .filter = s->scenes->n ? s->scene : filter_set_current(s->filters),
         .state = s->state,
         .played = live->restart.played + (double)chain_counts(s->chain).frames / s->format.rate,
     };
@@ -231,8 +238,11 @@ static int live_play(struct live *live)
     int status;
     if (!open_session(live, &session, &status, &fault))
         return status ? report_fault(COMMAND_LIVE, &fault, (enum exit_status)status) : EXIT_DONE;
-    if (live->restart.filter && live->restart.filter < filter_set_size(session.filters))
-        filter_set_select(session.filters, live->restart.filter);
+    const int filter = session.scene < 0
+                           ? live->restart.filter
+                           : filter_set_find(session.filters, live->scenes.list[session.scene].ir);
+    if (filter > 0 && filter < filter_set_size(session.filters))
+        filter_set_select(session.filters, filter);
     bool started = device_start(session.stream, &fault);
     if (started) {
         print_session(&session);
@@ -271,8 +281,9 @@ static bool continue_previous(struct live *live)
     struct settings *s = &live->settings;
     if (!restart_read(&live->restart)) {
         recorder_report_left(s);
-        live->restart.state = (struct live_state){
-            .gain = s->gain, .dry = s->dry, .fade = s->fade, .direction = options_direction(s)};
+        const struct scenes *scenes = &live->scenes;
+        live->restart.filter = scenes->start;
+        scene_set_state(&live->restart.state, s, scenes->n ? &scenes->list[scenes->start] : NULL);
         warn_levels(s);
         return false;
     }
@@ -285,6 +296,8 @@ int live_main(const struct settings *settings)
     struct live live = {.settings = *settings};
     struct fault fault;
     int status;
+    if (!scene_open(&live.scenes, &live.settings, &fault))
+        return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     if (!live_check_usage(&live.settings, &fault) || !live_check_values(&live.settings, &fault))
         return report_usage(COMMAND_LIVE, &fault);
     const bool continues = continue_previous(&live);

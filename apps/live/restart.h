@@ -19,7 +19,7 @@ struct live_state {
 
 struct restart {
     int take;   // of the recording, from 1 on
-    int filter; // index of the current filter
+    int filter; // index of the current filter or scene
     struct live_state state;
     double played;                   // s
     bool waiting;                    // for a device; the user has been told

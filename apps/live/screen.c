@@ -105,10 +105,11 @@ static int print_levels(const struct session *s, char *text, size_t size)
 
 static void draw_filter(struct screen *s, const struct session *session)
 {
-    char number[32], levels[160];
+    char number[32 + SCENE_NAME_SIZE], levels[160];
     int current = filter_set_current(session->filters);
-    int used = snprintf(number, sizeof number, "filter  %d/%d ", current + 1,
-                        filter_set_size(session->filters)) +
+    const char *scene = session->scene < 0 ? "" : session->scenes->list[session->scene].name;
+    int used = snprintf(number, sizeof number, "filter  %d/%d %s%s", current + 1,
+                        filter_set_size(session->filters), scene, *scene ? ": " : "") +
                print_levels(session, levels, sizeof levels);
     draw_line(s, "%s%s%s", number,
               fitting_end(s, filter_set_info(session->filters, current).path, used), levels);

@@ -5,6 +5,7 @@
 
 #include "cli/options.h"
 #include "config/network.h"
+#include "config/scenes.h"
 #include "control/osc.h"
 #include "control/socket.h"
 #include "live/chain/chain.h"
@@ -32,6 +33,11 @@ struct session {
     struct levels *levels;
     struct network ports; // of the first filter, for names and connections of JACK; may be empty
     struct live_state state;
+    struct scenes *scenes; // of --scene, or without a path; the caller's
+    int scene, next_scene; // indices; scene is -1 if the one that plays is not among them
+    uint64_t scene_ticket; // request for the filter of next_scene; 0: none
+    double next_look;      // at the file of the scenes, s
+    double seen;           // when it had been written at the last look
     // Outcome.
     bool no_device;        // session_open failed, but the device may appear or become free
     bool lost;             // the device was lost

@@ -70,6 +70,8 @@ void status_put_settings(json_t *object, const struct session *session)
     int current = filter_set_current(s->filters);
     json_object_set_new(j, "filter", json_text(filter_set_info(s->filters, current).path));
     json_object_set_new(j, "filter_number", json_integer(current + 1));
+    json_object_set_new(j, "scene",
+                        s->scene < 0 ? json_null() : json_text(s->scenes->list[s->scene].name));
     json_object_set_new(j, "gain", json_real(s->state.gain));
     json_object_set_new(j, "wet", json_finite(s->state.wet));
     json_object_set_new(j, "dry", json_finite(s->state.dry));
@@ -84,7 +86,7 @@ void status_put_settings(json_t *object, const struct session *session)
 void status_put_all(json_t *object, const struct session *session, const char *state)
 {
     const struct session *s = session;
-    json_t *j = object, *filters = json_array();
+    json_t *j = object, *filters = json_array(), *scenes = json_array();
     struct chain_counts counts = chain_counts(s->chain);
     const struct filter_info filter = filter_set_info(s->filters, filter_set_current(s->filters));
     json_object_set_new(j, "state", json_string(state));
@@ -97,6 +99,9 @@ void status_put_all(json_t *object, const struct session *session, const char *s
     for (int i = 0; i < filter_set_size(s->filters); i++)
         json_array_append_new(filters, json_text(filter_set_info(s->filters, i).path));
     json_object_set_new(j, "filters", filters);
+    for (int i = 0; i < s->scenes->n; i++)
+        json_array_append_new(scenes, json_text(s->scenes->list[i].name));
+    json_object_set_new(j, "scenes", scenes);
     put_count(j, "taps", filter.taps);
     json_object_set_new(
         j, "engine",

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/json_values.h"
+#include "scene.h"
 #include "status.h"
 
 // Steps of a level that has "off" end and begin here, in decibels.
@@ -23,25 +24,31 @@ bool steer_doubt_level(const char *name, double decibels, struct fault *ret_warn
     return true;
 }
 
-// The level that a command changes; NULL: it changes none.
-static double *level_of(struct session *s, enum control_id id)
+// The value that a command changes; NULL: it changes none.
+static double *value_of(struct live_state *state, enum control_id id)
 {
-    return id == CONTROL_GAIN         ? &s->state.gain
-           : id == CONTROL_WET        ? &s->state.wet
-           : id == CONTROL_DRY        ? &s->state.dry
-           : id == CONTROL_INPUT_GAIN ? &s->state.input_gain
+    return id == CONTROL_GAIN         ? &state->gain
+           : id == CONTROL_WET        ? &state->wet
+           : id == CONTROL_DRY        ? &state->dry
+           : id == CONTROL_INPUT_GAIN ? &state->input_gain
+           : id == CONTROL_FADE       ? &state->fade
+           : id == CONTROL_AZIMUTH    ? &state->direction.azimuth
+           : id == CONTROL_ELEVATION  ? &state->direction.elevation
                                       : NULL;
 }
 
-static void change_number(double *value, const struct control_command *c)
+void steer_set_value(struct live_state *state, const struct control_command *command)
 {
+    const struct control_command *c = command;
     const struct control_row *row = &control_rows[c->id];
+    double *value = value_of(state, c->id);
     double low = row->has_off ? MIN_STEP_LEVEL : row->low;
     if (c->verb == CONTROL_SET) *value = c->number;
     if (c->verb == CONTROL_OFF) *value = -INFINITY;
     if (c->verb == CONTROL_UP) *value = fmin(fmax(*value, low) + c->number, row->high);
     if (c->verb == CONTROL_DOWN) *value -= c->number;
     if (c->verb == CONTROL_DOWN && *value <= low) *value = row->has_off ? -INFINITY : low;
+    state->direction.azimuth = remainder(state->direction.azimuth, 360);
 }
 
 static void change_switch(bool *value, const struct control_command *c)
@@ -49,18 +56,24 @@ static void change_switch(bool *value, const struct control_command *c)
     *value = c->verb == CONTROL_TOGGLE ? !*value : c->verb == CONTROL_ON;
 }
 
-static bool select_filter(struct session *s, int i, struct fault *fault)
+// Scenes are selected instead where there are any. Negative i: there is none, and a fault.
+static bool select_filter(struct session *s, int i, struct control_reply *reply,
+                          struct fault *fault)
 {
-    int n = filter_set_size(s->filters);
+    int n = s->scenes->n ? s->scenes->n : filter_set_size(s->filters);
+    if (i < 0) return false;
     if (i >= n) return fault_set(fault, "filter %d: there %s %d", i + 1, n == 1 ? "is" : "are", n);
+    if (s->scenes->n) return scene_select(s, i, reply, fault);
     filter_set_select(s->filters, i);
     return true;
 }
 
-static bool select_neighbour(struct session *s, int step, struct fault *fault)
+static bool select_neighbour(struct session *s, int step, struct control_reply *reply,
+                             struct fault *fault)
 {
-    int n = filter_set_size(s->filters);
-    return n == 1 || select_filter(s, (filter_set_current(s->filters) + step + n) % n, fault);
+    int n = s->scenes->n ? s->scenes->n : filter_set_size(s->filters);
+    int from = s->scenes->n ? s->scene : filter_set_current(s->filters);
+    return n == 1 || select_filter(s, (from + step + n) % n, reply, fault);
 }
 
 static bool can_turn(const struct session *s, const struct control_command *c, struct fault *fault)
@@ -79,7 +92,7 @@ static bool steer_execute(struct session *s, const struct control_command *c,
     case CONTROL_WET:
     case CONTROL_DRY:
     case CONTROL_INPUT_GAIN:
-        change_number(level_of(s, c->id), c);
+        steer_set_value(&s->state, c);
         break;
     case CONTROL_MUTE:
         change_switch(&s->state.mute, c);
@@ -88,30 +101,27 @@ static bool steer_execute(struct session *s, const struct control_command *c,
         change_switch(&s->state.bypass, c);
         break;
     case CONTROL_FILTER:
-        return select_filter(s, (int)c->number - 1, fault);
+        return select_filter(s, (int)c->number - 1, reply, fault);
     case CONTROL_NEXT:
-        return select_neighbour(s, 1, fault);
+        return select_neighbour(s, 1, reply, fault);
     case CONTROL_PREVIOUS:
-        return select_neighbour(s, -1, fault);
+        return select_neighbour(s, -1, reply, fault);
+    case CONTROL_SCENE:
+        return select_filter(s, scenes_find(s->scenes, c->text, fault), reply, fault);
     case CONTROL_LOAD:
-        reply->ticket = filter_set_load(s->filters, c->text, fault);
+        reply->ticket = filter_set_load(s->filters, c->text, false, fault);
         return reply->ticket != 0;
     case CONTROL_RELOAD:
         reply->ticket = filter_set_reload(s->filters, fault);
         return reply->ticket != 0;
     case CONTROL_FADE:
-        s->state.fade = c->number;
+        steer_set_value(&s->state, c);
         filter_set_fade(s->filters, s->state.fade);
         return true;
     case CONTROL_AZIMUTH:
-        if (!can_turn(s, c, fault)) return false;
-        change_number(&s->state.direction.azimuth, c);
-        s->state.direction.azimuth = remainder(s->state.direction.azimuth, 360);
-        filter_set_turn(s->filters, &s->state.direction);
-        return true;
     case CONTROL_ELEVATION:
         if (!can_turn(s, c, fault)) return false;
-        change_number(&s->state.direction.elevation, c);
+        steer_set_value(&s->state, c);
         filter_set_turn(s->filters, &s->state.direction);
         return true;
     case CONTROL_SUBSCRIBE:
@@ -162,7 +172,8 @@ static char *compose_answer(struct session *s, enum control_id id)
     struct fault warning;
     json_t *j = report_control();
     json_object_set_new(j, "ok", json_true());
-    const double *level = level_of(s, id);
+    const double *level =
+        control_rows[id].quantity == QUANTITY_DECIBELS ? value_of(&s->state, id) : NULL;
     if (level && steer_doubt_level(control_rows[id].name, *level, &warning))
         json_object_set_new(j, "warning", json_text(warning.text));
     if (id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
@@ -251,6 +262,7 @@ static double osc_level(double decibels)
 static void send_filter(const struct session *s)
 {
     int current = filter_set_current(s->filters);
+    if (s->scene >= 0) osc_send(s->osc, "/partita/scene", "s", s->scenes->list[s->scene].name);
     osc_send(s->osc, "/partita/filter", "is", current + 1,
              filter_set_info(s->filters, current).path);
 }

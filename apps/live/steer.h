@@ -9,6 +9,9 @@
 // True, with a warning, for a level in decibels that is probably a mistake.
 bool steer_doubt_level(const char *name, double decibels, struct fault *ret_warning);
 
+// Changes the level, fade or direction that a command is for.
+void steer_set_value(struct live_state *state, const struct control_command *command);
+
 // Executes a line, which is changed. True: done, or with reply->ticket under way until a
 // filter_set_poll reports that request. False, with a fault: nothing has changed. Sets ticket and
 // period of the reply, and its line if `answers`.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Fuzz target: the parsers of other convolvers' configurations. The first byte chooses one of them,
-// and whether the others are the text itself or choose words of its grammar, after a beginning that
-// is right. What is accepted must be consistent.
+// Fuzz target: the parsers of other convolvers' configurations, and that of scenes. The first byte
+// chooses one of them, and whether the others are the text itself or choose words of its grammar,
+// after a beginning that is right. What is accepted must be consistent.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/network.h"
+#include "config/scenes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -102,6 +103,36 @@ static const struct grammar {
       "!t ",
       "a",
       "b"}},
+    {"folder/scenes",
+     "scenes: {a: {filter: matrix:a.wav, gain: -3}, b: {filter: b, dry: off}}\n",
+     {"start: ",
+      "a",
+      "b",
+      "\n",
+      "scenes: {",
+      "c: {",
+      "filter: ",
+      "}, ",
+      "}}\n",
+      ", ",
+      "[",
+      "]",
+      "gain: ",
+      "wet: ",
+      "dry: ",
+      "input-gain: ",
+      "fade: ",
+      "off",
+      "up 3",
+      "-6",
+      "1e9",
+      "nan",
+      "azimuth: ",
+      "elevation: ",
+      "x: {filter: true-stereo:/x",
+      "&x ",
+      "*x ",
+      "? "}},
 };
 
 // Appends words to the beginning; at most `capacity` characters. Returns the number of characters.
@@ -151,6 +182,23 @@ static void check_network(const struct network *n)
     if (channels != n->out_channels) abort();
 }
 
+static void check_scenes(const char *path, const char *text)
+{
+    static struct scenes scenes;
+    struct fault fault;
+    if (!scenes_parse(&scenes, path, text, &fault)) return;
+    if (scenes.n < 1 || scenes.n > MAX_WORDS || scenes.start < 0 || scenes.start >= scenes.n)
+        abort();
+    for (int i = 0; i < scenes.n; i++) {
+        const struct scene *s = &scenes.list[i];
+        if (!*s->name || !*s->ir || s->line < 1 || s->n_values < 0 || s->n_values > SCENE_VALUES)
+            abort();
+        if (scenes_find(&scenes, s->name, &fault) != i) abort();
+        for (int k = 0; k < s->n_values; k++)
+            if (s->values[k].verb != CONTROL_SET && s->values[k].verb != CONTROL_OFF) abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     enum { N_GRAMMARS = sizeof grammars / sizeof *grammars, CAPACITY = 16384 };
@@ -168,7 +216,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (exact) {
         memcpy(exact, text, n);
         exact[n] = 0;
-        if (network_parse(&network, g->path, exact, n, &fault)) {
+        if (g == &grammars[N_GRAMMARS - 1]) check_scenes(g->path, exact);
+        else if (network_parse(&network, g->path, exact, n, &fault)) {
             check_network(&network);
             network_release(&network);
         }

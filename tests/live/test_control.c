@@ -65,6 +65,8 @@ static void commands_are_understood(void **state)
     }
     assert_true(parse(&c, "load a file.wav", &fault));
     assert_string_equal(c.text, "a file.wav");
+    assert_true(parse(&c, "scene  late at night", &fault) && c.id == CONTROL_SCENE);
+    assert_string_equal(c.text, "late at night");
 }
 
 // Every message names the word, the value and what is expected.

@@ -66,6 +66,10 @@ class LiveFaults(FaultCase):
         self.every("live", "--ir", "ir.wav", *FILES, "--duration", FRAMES / 48000, "--engine", "direct", "--record",
                    "rec.wav", "--calls", "calls.csv", stays=["rec.wav", "calls.csv"])
 
+    def test_scenes(self):
+        self.write("s.yaml", b"scenes: {a: {filter: ir.wav}, b: {filter: ./ir.wav, gain: -3}}")
+        self.every("live", "--scene", "s.yaml", *FILES, "--duration", FRAMES / 48000, "--engine", "direct")
+
     def test_measure(self):
         self.write("in.raw", received_sweep([[(500, 0.5)], [(700, 0.5)]], 0.1).tobytes())
         self.every("live", *FILES, "--measure", "m.wav", "--duration", 0.1, "--max-taps", 1000, stays=["m.wav"])

@@ -121,7 +121,7 @@ static void a_reload_keeps_the_file_being_loaded(void **state)
     struct fault fault;
     write_impulses(folder, paths);
     struct filter_set *set = open_filters(&settings, 1, (const char *[]){paths[0]});
-    assert_int_equal(filter_set_load(set, paths[1], &fault), 1);
+    assert_int_equal(filter_set_load(set, paths[1], false, &fault), 1);
     assert_int_equal(filter_set_reload(set, &fault), 2);
     await_news(set, 1);
     await_news(set, 2);
@@ -211,7 +211,7 @@ static void plays_with(struct filter_set *set, struct gains gains)
 static void loads(struct filter_set *set, const char *ir)
 {
     struct fault fault;
-    const uint64_t request = filter_set_load(set, ir, &fault);
+    const uint64_t request = filter_set_load(set, ir, false, &fault);
     if (!request) fail_msg("%s", fault.text);
     await_news(set, request);
 }
@@ -316,7 +316,7 @@ static void is_refused(struct filter_set *set, const char *ir, const char *says)
 {
     struct fault fault;
     struct filter_set_news news = {0};
-    assert_int_not_equal(filter_set_load(set, ir, &fault), 0);
+    assert_int_not_equal(filter_set_load(set, ir, false, &fault), 0);
     while (news.event == FILTER_SET_UNCHANGED) {
         filter_set_poll(set, &news);
         usleep(1000);

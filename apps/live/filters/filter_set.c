@@ -162,7 +162,7 @@ static void release_slot(struct filter_slot *slot)
 // are.
 static bool may_load_matrix(const struct filter_set *set)
 {
-    return (set->settings->control || set->settings->osc) && set->shape.in_channels == 2 &&
+    return options_are_steered(set->settings) && set->shape.in_channels == 2 &&
            set->shape.out_channels == 2;
 }
 
@@ -321,7 +321,7 @@ static void start_load(struct filter_set *set)
     else set->present = (struct file_request){0};
 }
 
-static uint64_t request_file(struct filter_set *set, const char *ir, bool is_load,
+static uint64_t request_file(struct filter_set *set, const char *ir, int slot, bool is_load,
                              struct fault *fault)
 {
     char *copy = strdup(ir);
@@ -329,7 +329,7 @@ static uint64_t request_file(struct filter_set *set, const char *ir, bool is_loa
     if (!copy) return 0;
     free(set->next.ir);
     set->next = (struct file_request){.ir = copy,
-                                      .slot = set->current,
+                                      .slot = slot,
                                       .is_load = is_load,
                                       .number = ++set->n_requests,
                                       .direction = set->direction};
@@ -340,12 +340,19 @@ static uint64_t request_file(struct filter_set *set, const char *ir, bool is_loa
 uint64_t filter_set_reload(struct filter_set *set, struct fault *fault)
 {
     if (!set->next.ir || (!set->next.is_load && set->next.slot == set->current))
-        return request_file(set, set->slots[set->current].ir, false, fault);
+        return request_file(set, set->slots[set->current].ir, set->current, false, fault);
     fault_set(fault, "%s: is not read yet; repeat the command later", set->next.ir);
     return 0;
 }
 
-uint64_t filter_set_load(struct filter_set *set, const char *ir, struct fault *fault)
+int filter_set_find(const struct filter_set *set, const char *ir)
+{
+    int i = set->n - 1;
+    while (i >= 0 && strcmp(set->slots[i].ir, ir) != 0) i--;
+    return i;
+}
+
+uint64_t filter_set_load(struct filter_set *set, const char *ir, bool beside, struct fault *fault)
 {
     enum ir_layout layout;
     const char *path = ir_name_path(ir, &layout);
@@ -355,7 +362,8 @@ uint64_t filter_set_load(struct filter_set *set, const char *ir, struct fault *f
     }
     // A pipe could keep the thread waiting for ever.
     return response_check(set->settings, ir, fault) && audio_check_regular(path, fault)
-               ? request_file(set, ir, true, fault)
+               ? request_file(set, ir, beside && set->n < MAX_WORDS ? set->n : set->current, true,
+                              fault)
                : 0;
 }
 
@@ -382,7 +390,8 @@ static void finish_load(struct filter_set *set, struct filter_set_news *news)
                       : "");
         return;
     }
-    set->retired[set->n_retired++] = slot->filter;
+    if (set->present.slot == set->n) set->n++;
+    else set->retired[set->n_retired++] = slot->filter;
     slot->filter = NULL;
     release_slot(slot);
     *slot = set->incoming;

@@ -60,9 +60,13 @@ void filter_set_fade(struct filter_set *set, double milliseconds);
 // filter, has yet to be read.
 uint64_t filter_set_reload(struct filter_set *set, struct fault *fault);
 
-// The same for another file, named as --ir does, whose filter replaces the current one. 0, with a
-// fault, also while another file is read, and if this is not a regular file.
-uint64_t filter_set_load(struct filter_set *set, const char *ir, struct fault *fault);
+// The same for another file, named as --ir does, whose filter replaces the current one or, if
+// `beside`, becomes a further one as far as there is room. 0, with a fault, also while another file
+// is read, and if this is not a regular file.
+uint64_t filter_set_load(struct filter_set *set, const char *ir, bool beside, struct fault *fault);
+
+// The number of the filter of this name; -1: none has it.
+int filter_set_find(const struct filter_set *set, const char *ir);
 
 enum filter_set_event { FILTER_SET_UNCHANGED = 0, FILTER_SET_CHANGED, FILTER_SET_FAILED };
 
