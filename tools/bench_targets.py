@@ -34,14 +34,11 @@ def each_count(text, case, ours, theirs, *bounds):
 
 
 def streams():
-    for taps in (16, 64, 256):
-        add("real f32 stream, liquid-dsp", f"direct-f32-t{taps}", AUTO, ("liquid-dsp", 1), "ratio", 15)
-        add("real f32 stream, direct sums, peak", f"direct-f32-t{taps}", DIRECT, PEAK, "peak", *((60, 85) if taps > 16 else ()))
-    for kind in ("real", "complex"):
-        for taps in (16, 64, 256):
-            case = f"direct-cf32-{kind}-t{taps}"
-            add(f"cf32 stream, {kind} taps, liquid-dsp", case, AUTO, ("liquid-dsp", 1), "ratio", 10)
-            add(f"cf32 stream, {kind} taps, direct sums, peak", case, DIRECT, PEAK, "peak", None, 80)
+    for text, kind, ratio, *peak in (("real f32 stream", "f32", 15, 60, 85), ("cf32 stream, real taps", "cf32-real", 10, None, 80),
+                                     ("cf32 stream, complex taps", "cf32-complex", 10, None, 80)):
+        for case in (f"direct-{kind}-t{taps}" for taps in (16, 64, 256)):
+            add(f"{text}, liquid-dsp", case, AUTO, ("liquid-dsp", 1), "ratio", ratio)
+            add(f"{text}, direct sums, peak", case, DIRECT, PEAK, "peak", *([] if case == "direct-f32-t16" else peak))
     # The figures for any call, and for calls of whole blocks.
     for text, case, any_call, whole in (("long filter", "mono-b64-t480000", (6, 9), (7, 10)),
                                         ("long filter", "mono-b64-t65536", (5, 8), (5, 8)),
@@ -69,6 +66,9 @@ def streams():
             add("a bank, as many streams", case, BANK, ("streams", 1), "ratio", floor)
             add("a bank, as many of zita-convolver", case, BANK, ZITA, "ratio")
             add("a bank, p99.9 over mean", case, BANK, None, "flat", 1.5)
+    for case, peer, *bounds in (("f32-r64800k-1000", "textbook-fftw", 2.5, 4), ("cf32-r2400k-50", "streams", 10, 25),
+                                ("cf32-r2400k-50", "liquid-nco-msresamp", 20, 50)):
+        add(f"channels of one signal, {peer}", f"channels-{case}", ("channelizer", 1), (peer, 1), "ratio", *bounds)
 
 
 def signals():

@@ -45,8 +45,9 @@ struct receivers_contender {
     void (*process)(void *state, const struct receivers *receivers, const float *x);
     const float *(*output)(void *state, const struct receivers *receivers, size_t channel);
     void (*close)(void *state, const struct receivers *receivers);
+    bool own_filter; // not h
 };
 
-extern const struct receivers_contender receivers_textbook;
+extern const struct receivers_contender receivers_textbook, receivers_liquid;
 
 #endif

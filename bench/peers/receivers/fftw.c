@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instances.h"
+#include "peers/instances.h"
 
 struct textbook {
     size_t small, outputs, blocks; // length of the inverse transform, outputs of a block
@@ -118,4 +118,4 @@ static void textbook_close(void *state, const struct receivers *r)
 }
 
 const struct receivers_contender receivers_textbook = {
-    "textbook-fftw", textbook_open, textbook_process, textbook_output, textbook_close};
+    "textbook-fftw", textbook_open, textbook_process, textbook_output, textbook_close, false};
