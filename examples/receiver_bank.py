@@ -25,18 +25,23 @@ def tone_of(channel):
 
 
 def make(recording, channels, seconds=0.2):
-    """Writes a recording of channels that are as strong as one another, and noise 40 dB below them."""
+    """
+    Writes a recording of channels that are as strong as one another, and noise 40 dB below them. All have whole periods in
+    it, so that the spectrum of a channel, at a rate of its own, is a part of the recording's.
+    """
     rate = SPACING * max(2 * channels, 16)
-    t = np.arange(round(seconds * rate)) / rate
-    random = np.random.default_rng(1)
-    x = 0.01 * (random.normal(size=t.size) + 1j * random.normal(size=t.size))
+    n, random = round(seconds * rate), np.random.default_rng(1)
+    t = np.arange(round(seconds * 2 * SPACING)) / (2 * SPACING)
+    spectrum = 0.01 * np.sqrt(n) * (random.normal(size=n) + 1j * random.normal(size=n))
     notes = []
     for channel in range(channels):
         centre = SPACING * (channel - channels // 2)
-        x += np.exp(2j * np.pi * centre * t + 1j * DEVIATION / tone_of(channel) * np.sin(2 * np.pi * tone_of(channel) * t))
+        signal = np.exp(1j * DEVIATION / tone_of(channel) * np.sin(2 * np.pi * tone_of(channel) * t))
+        bins = np.round(np.fft.fftfreq(t.size, 1 / t.size) + centre * seconds).astype(int)
+        spectrum[bins] += np.fft.fft(signal) * n / t.size
         notes.append({"core:sample_start": 0, "core:label": f"channel-{channel}",
                       "core:freq_lower_edge": centre - SPACING / 2, "core:freq_upper_edge": centre + SPACING / 2})
-    x.astype("<c8").tofile(f"{recording}.sigmf-data")
+    np.fft.ifft(spectrum).astype("<c8").tofile(f"{recording}.sigmf-data")
     meta = {"global": {"core:datatype": "cf32_le", "core:sample_rate": rate, "core:version": "1.0.0"},
             "captures": [{"core:sample_start": 0, "core:frequency": 0}], "annotations": notes}
     pathlib.Path(f"{recording}.sigmf-meta").write_text(json.dumps(meta, indent=1), encoding="utf-8")

@@ -226,3 +226,17 @@ def test_templates_are_checked():
         signal.match_templates(x, [x[:, :50]], threshold=0.5, delays=[[0, 0.5]])
     with pytest.raises(ValueError, match="signal has shape"):
         signal.match_templates(np.zeros((2, 2, 5)), [x[:, :50]], threshold=0.5)
+
+
+def test_the_example_finds_events_in_miniseed(tmp_path, load_example):
+    obspy = pytest.importorskip("obspy", exc_type=ImportError)
+    example = load_example("find_events")
+    begins = example.make(tmp_path, seconds=600)
+    record = example.read(tmp_path / "record.mseed")
+    assert record.get_gaps() and all(len(trace) == 60_000 for trace in record)
+    paths = sorted((tmp_path / "events").iterdir())
+    found = example.search(record, [example.read(path) for path in paths])
+    assert [(paths[match["template"]].stem, time) for match, time in found] == begins
+    assert begins[0][1] > obspy.UTCDateTime(2026, 1, 31)
+    with pytest.raises(SystemExit, match="need the same channels and rate"):
+        example.search(record[:2], [example.read(paths[0])])
