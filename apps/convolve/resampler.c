@@ -44,10 +44,11 @@ static bool convolve_row(struct taps *to, const struct taps *from, const struct 
 {
     const size_t reals = type_is_complex(to->type) ? 2 : 1, m = from->length,
                  longest = low_pass->length / up + 1;
-    double *x = memory_allocate((m + longest + m + longest) * sizeof *x), *branch = x + m,
-           *y = branch + longest;
-    enum partita_status status = x ? PARTITA_OK : PARTITA_ERR_NOMEM;
-    for (size_t k = 0; x && k < m; k++) x[k] = taps_at(from, (row * m + k) * reals + part);
+    double *x = memory_allocate((m + longest + m + longest) * sizeof *x);
+    if (!x) return false;
+    double *branch = x + m, *y = branch + longest;
+    enum partita_status status = PARTITA_OK;
+    for (size_t k = 0; k < m; k++) x[k] = taps_at(from, (row * m + k) * reals + part);
     for (size_t p = 0; !status && p < up && p < low_pass->length; p++) {
         size_t n = 0;
         for (size_t i = p; i < low_pass->length; i += up) branch[n++] = taps_at(low_pass, i);

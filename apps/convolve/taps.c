@@ -208,6 +208,43 @@ static bool check_memory(const struct audio_info *info, enum partita_type type,
                          : "");
 }
 
+bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
+                          const struct settings *settings, struct fault *fault)
+{
+    const char *list = settings->ir_channel, *at = list;
+    size_t n = 0;
+    if (!list) return true;
+    do {
+        char *end;
+        const unsigned long channel = strtoul(at, &end, 10);
+        if (end == at || (*end && *end != ',') || n == MAX_WORDS || channel - 1 >= info->channels)
+            return fault_usage(fault,
+                               "--ir-channel %s: must be numbers from 1 to %zu, the channels of "
+                               "IR, at most %d, with commas between them",
+                               list, info->channels, (int)MAX_WORDS);
+        chosen[n++] = channel - 1;
+        at = end + (*end != 0);
+    } while (*at);
+    info->channels = n;
+    info->outputs = 0;
+    return true;
+}
+
+// Leaves the chosen channels, of which there are n.
+static bool keep_channels(struct frames *f, const size_t *chosen, size_t n, struct fault *fault)
+{
+    const size_t bytes = partita_type_size(f->type);
+    char *kept = memory_allocate(f->n * n * bytes);
+    if (!kept) return memory_fault(fault, "a filter of %zu frames", f->n);
+    for (size_t i = 0; i < f->n * n; i++)
+        memcpy(kept + i * bytes, (char *)f->data + (i / n * f->channels + chosen[i % n]) * bytes,
+               bytes);
+    memory_free(f->data);
+    f->data = kept;
+    f->channels = n;
+    return true;
+}
+
 // The shape of all readers together.
 static bool join_shapes(struct audio_info *ret, struct audio_reader *const *readers,
                         const struct settings *s, struct fault *fault)
@@ -313,10 +350,13 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
     const char *name = operand_name(settings, 0);
     struct frames f = {.type = type};
     struct taps t = {0};
+    size_t chosen[MAX_WORDS];
     bool good = join_shapes(&info, readers, settings, fault) &&
+                taps_choose_channels(chosen, &info, settings, fault) &&
                 map_channels(&t, &info, signal->channels, settings, fault) &&
                 check_memory(&info, type, settings, fault) &&
                 read_files(&f, readers, settings, fault) &&
+                (!settings->ir_channel || keep_channels(&f, chosen, info.channels, fault)) &&
                 fit_rate(&f, &t.lead, info.rate, signal, settings, fault);
     if (good) {
         shorten(&f, t.lead, settings);

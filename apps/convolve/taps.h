@@ -44,6 +44,10 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault);
 
+// Makes the channels of IR those of --ir-channel, whose numbers are counted from 0 here.
+bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
+                          const struct settings *settings, struct fault *fault);
+
 // Opens the settings->n_irs files of IR. raw: the encoding of --ir-format; NULL: not given.
 bool taps_open(struct audio_reader **ret_readers, const struct settings *settings,
                const struct encoding *raw, struct fault *fault);

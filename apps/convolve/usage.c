@@ -135,10 +135,10 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
                          options_sharded_by(s));
     if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
         return channels_fault(s, fault);
-    if (s->config &&
-        (s->ir_format || s->delay || s->ir_length || s->ir_fade || (s->matrix && !s->is_route)))
+    if (s->config && (s->ir_format || s->ir_channel || s->delay || s->ir_length || s->ir_fade ||
+                      (s->matrix && !s->is_route)))
         return fault_set(fault,
-                         "%s and their paths; leave out --ir-format, --ir-length, "
+                         "%s and their paths; leave out --ir-format, --ir-channel, --ir-length, "
                          "--ir-fade, --delay%s",
                          s->is_route ? "a chain has the responses of files"
                                      : "--config names the responses",

@@ -76,6 +76,28 @@ class Matrix(Case):
         self.fails("convolve", "x.wav", "a.wav", "x.wav", "a.wav", says="a.wav")
         self.assertEqual(self.read("a.wav"), before)
 
+    def test_channels_of_the_response(self):
+        """--ir-channel: the same as a file with only these channels, numbered over all files."""
+        x = self.x
+        self.close(self.result("--ir-channel", 3, "out_in.npy"), np.array([np.convolve(c, self.h[1, 0]) for c in x]))
+        self.close(self.result("--ir-channel", "4,1", "out_in.npy"),
+                   np.array([np.convolve(x[0], self.h[1, 1]), np.convolve(x[1], self.h[0, 0])]))
+        self.close(self.result("--ir-channel", "1,3,2,4", "--matrix", "in_out.npy"), self.expected)
+        self.close(self.result("--ir-channel", "4,5", "out_in.npy", "in_out.npy"),
+                   np.array([np.convolve(x[0], self.h[1, 1]), np.convolve(x[1], self.h[0, 0])]))
+        np.save("three_d.npy", self.h)
+        self.close(self.result("--ir-channel", "1,1", "three_d.npy"), np.array([np.convolve(c, self.h[0, 0]) for c in x]))
+        np.save("z.npy", self.h.reshape(4, 40) * 1j)
+        self.close(self.result("--ir-channel", "2", "--delay", 3, "z.npy"),
+                   np.array([np.convolve(c, np.append(np.zeros(3), self.h[0, 1] * 1j)) for c in x]))
+        self.run_program("correlate", "--ir-channel", 3, "out_in.npy", "x.npy", "y.npy")
+        self.close(np.load("y.npy"), np.array([np.correlate(c, self.h[1, 0], "full") for c in x]))
+        for wrong in ("0", "5", "-1", "x", "1,,2", "1;2", "", "1x", "99999999999999999999"):
+            self.fails("convolve", "--ir-channel", wrong, "out_in.npy", "x.npy", "out.npy", rc=2,
+                       says="--ir-channel %s: must be numbers from 1 to 4, the channels of IR" % wrong)
+        self.fails("convolve", "--ir-channel", "1,2,3", "out_in.npy", "x.npy", "out.npy", says="3 channels")
+        self.fails("convolve", "--ir-channel", "1", "x.npy+x.npy", "x.npy", "out.npy", rc=2, says="leave out --ir-format, --ir-channel")
+
     def test_arrays_of_three_dimensions(self):
         np.save("h.npy", self.h)
         self.close(self.result("h.npy"), self.expected)

@@ -131,7 +131,7 @@ class Chains(Case):
                 (["one.npy+a.conf"], ["a.conf: a configuration cannot be part of a chain"], 1),
                 (["one.npy+-"], ["-: taps of a configuration or a chain are in files"], 1),
                 (["one.npy+short.npy", "one.npy"], ["one.npy+short.npy: a chain must be the only IR"], 2),
-                (["--ir-length", 5, "one.npy+short.npy"], ["a chain", "leave out --ir-format, --ir-length, --ir-fade, --delay"], 2),
+                (["--ir-length", 5, "one.npy+short.npy"], ["a chain", "leave out --ir-format, --ir-channel, --ir-length, --ir-fade, --delay"], 2),
                 (["--azimuth", 5, "one.npy+short.npy"], ["--azimuth"], 2)):
             with self.subTest(arguments):
                 self.fails("convolve", *arguments, "x.npy", "out.npy", says=says, rc=rc)

@@ -74,6 +74,14 @@ class Played(Live):
         self.fails_live("--ir", "ir.wav+absent.wav", *FILES, says="absent.wav: cannot open")
         self.fails_live("--ir", "ir.wav+a.conf", *FILES, says="a.conf: a configuration cannot be part of a chain")
 
+    def test_channels_of_a_file(self):
+        self.ir(np.hstack([0 * self.taps, self.taps[:, ::-1]]), "four.wav")
+        expected = convolve(self.x, [[self.h[0], None], [None, self.h[1]]])[:2500]
+        np.testing.assert_array_equal(self.plays("--ir", "four.wav", "--ir-channel", "4,3", outputs=2), expected)
+        self.fails_live("--ir", "four.wav", "--ir-channel", "4,5", *FILES, rc=2, says="must be numbers from 1 to 4")
+        for ir in ("a.conf", "ir.wav+four.wav"):
+            self.fails_live("--ir", ir, "--ir-channel", 1, *FILES, rc=2, says="--ir-channel is for the channels of one file")
+
     def test_refusals(self):
         self.alsa(self.x, outputs=3)
         write_text(self, "bad.conf", "/convolver/new 2 2 64 200", "/impulse/dirac 1 9 1 0")

@@ -42,8 +42,11 @@ bool response_check(const struct settings *settings, const char *ir, struct faul
     enum ir_layout layout;
     const char *path = ir_name_path(ir, &layout);
     const bool is_sofa = sofa_is_named(path);
-    return route_is_chain(ir) || (!is_sofa && !network_is_named(path)) ||
-           (layout == IR_PLAIN && !settings->matrix) ||
+    const bool whole = is_sofa || route_is_named(ir);
+    if (whole && settings->ir_channel)
+        return fault_set(fault, "%s: --ir-channel is for the channels of one file; leave it out",
+                         path);
+    return route_is_chain(ir) || !whole || (layout == IR_PLAIN && !settings->matrix) ||
            fault_set(fault, "%s: %s; leave out %s", path,
                      is_sofa ? "the responses of a SOFA file lead from one input to two ears"
                              : "a configuration names the responses and their paths",
@@ -107,19 +110,21 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     enum ir_layout layout;
     const char *path = ir_name_path(ir, &layout);
     bool matrix = layout != IR_PLAIN || settings->matrix;
-    size_t n_ir = SOFA_EARS, in = 1, out = 0;
+    size_t n_ir = SOFA_EARS, in = 1, out = 0, chosen[MAX_WORDS];
     if (route_is_named(ir)) {
         if (!choose_network_shape(settings, ir, request, &in, &out, fault)) return false;
     } else if (!sofa_is_named(path)) {
         if (!response_open(&reader, settings, path, fault)) return false;
-        n_ir = audio_reader_info(reader)->channels;
+        struct audio_info info = *audio_reader_info(reader);
+        audio_reader_close(reader);
+        if (!taps_choose_channels(chosen, &info, settings, fault)) return false;
+        n_ir = info.channels;
         if (layout == IR_PLAIN && settings->true_stereo) matrix = n_ir == 4;
         in = choose_inputs(settings, matrix, n_ir, request);
         if (layout == IR_TRUE_STEREO || (layout == IR_PLAIN && matrix && settings->true_stereo)) {
             in = settings->channels ? in : STEREO;
             out = STEREO;
         }
-        audio_reader_close(reader);
     }
     if (!out) out = matrix ? n_ir / in : in == 1 ? n_ir : in;
     if (settings->out_channels) out = (size_t)settings->out_channels;
@@ -269,16 +274,18 @@ static bool load_file(struct response *r, enum ir_layout layout, const struct re
     const struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
     struct audio_reader *reader;
     if (!response_open(&reader, settings, r->path, fault)) return false;
-    const struct audio_info *info = audio_reader_info(reader);
-    r->channels = info->channels;
+    struct audio_info info = *audio_reader_info(reader);
+    size_t chosen[MAX_WORDS];
+    bool good = (!info.encoding.is_complex ||
+                 fault_set(fault, "%s: complex taps; sound is real", r->path)) &&
+                taps_choose_channels(chosen, &info, settings, fault);
+    r->channels = info.channels;
     const struct settings s = settings_for(settings, layout, r->channels, shape);
-    bool good = info->encoding.is_complex == 0 ||
-                fault_set(fault, "%s: complex taps; sound is real", r->path);
-    good = good && (info->outputs || check_channels(r, layout, &s, shape->in_channels, fault)) &&
+    good = good && (info.outputs || check_channels(r, layout, &s, shape->in_channels, fault)) &&
            taps_load(&r->taps, &reader, PARTITA_F32, &device, &s, fault);
     if (good && audio_shortfall(reader))
         snprintf(r->shortfall, sizeof r->shortfall, "%s", audio_shortfall(reader));
-    if (good) snprintf(r->note, sizeof r->note, "%s", info->note);
+    if (good) snprintf(r->note, sizeof r->note, "%s", audio_reader_info(reader)->note);
     audio_reader_close(reader);
     return good;
 }
