@@ -7,58 +7,13 @@
 
 #include "base/memory.h"
 
-enum { ANY = ~0, PLAN = 1 << COMMAND_PLAN, DESIGN = 1 << COMMAND_DESIGN };
-
+// Fields whose option has another name.
 static const struct {
     const char *field, *option;
-    int commands;
 } fields[] = {
-    {"options.engine", "engine", ANY},
-    {"options.device", "device", ANY},
-    {"options.parts", "parts", ANY},
-    {"options.threads", "threads", ANY},
-    {"options.error_reach", "error-reach", ANY},
-    {"problem.groups", "groups", ANY},
-    {"problem.block", "block", ANY},
-    {"problem.latency", "latency", ANY},
-    {"problem.kernel", "taps", ANY},
-    {"problem.size", "size", ANY},
-    {"problem.up", "up", ANY},
-    {"problem.stride", "stride", ANY},
-    {"problem.dilation", "dilation", ANY},
-    {"problem.pad_begin", "pad", ANY},
-    {"problem.pad_end", "pad", ANY},
-    {"problem.boundary", "boundary", ANY},
-    {"design.cutoff", "cutoff", DESIGN},
-    {"design.width", "width", DESIGN},
-    {"design.ripple", "ripple", DESIGN},
-    {"design.attenuation", "attenuation", DESIGN},
-    {"design.taps", "taps", DESIGN},
-    {"design.minimum_phase", "minimum-phase", DESIGN},
-    {"design.method", "equiripple", DESIGN},
-    {"in_channels", "channels", PLAN}, // in other commands --channels belongs to the files
-    {"out_channels", "out-channels", PLAN},
+    {"problem.kernel", "taps"},      {"problem.pad_begin", "pad"}, {"problem.pad_end", "pad"},
+    {"design.method", "equiripple"}, {"in_channels", "channels"},  {"out_channels", "out-channels"},
 };
-
-// The option for the field at the start of the text; *ret_length: the length of its name, index and
-// equals sign.
-static const char *option_of_field(enum command command, const char *text, size_t *ret_length)
-{
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const char *at = text + strlen(fields[i].field);
-        if (strncmp(text, fields[i].field, strlen(fields[i].field)) != 0 ||
-            isalnum((unsigned char)*at) || *at == '_')
-            continue;
-        if (!(fields[i].commands & 1 << command) || !option_find(command, fields[i].option))
-            return NULL;
-        const char *index_end = *at == '[' ? strchr(at, ']') : NULL;
-        if (index_end) at = index_end + 1;
-        if (strncmp(at, " =", 2) == 0) at += 2;
-        *ret_length = (size_t)(at - text);
-        return fields[i].option;
-    }
-    return NULL;
-}
 
 static bool begins(const char *text, const char *start)
 {
@@ -68,10 +23,35 @@ static bool begins(const char *text, const char *start)
 // The length of the name of a struct at the start of the text, 0 if there is none.
 static size_t struct_prefix(const char *text)
 {
-    static const char *const structs[] = {"problem.", "options.", "design."};
+    static const char *const structs[] = {"problem.", "options.", "design.", "correction."};
     for (size_t i = 0; i < sizeof structs / sizeof *structs; i++)
         if (begins(text, structs[i])) return strlen(structs[i]);
     return 0;
+}
+
+// The option for the field at the start of the text; *ret_length: the length of its name, index and
+// equals sign.
+static const char *option_of_field(enum command command, const char *text, size_t *ret_length)
+{
+    const size_t prefix = struct_prefix(text);
+    const char *at = text + prefix;
+    char name[32] = "";
+    while (isalnum((unsigned char)*at) || *at == '_') at++;
+    const size_t length = (size_t)(at - text);
+    for (size_t i = prefix; prefix && i < length && i - prefix + 1 < sizeof name; i++)
+        name[i - prefix] = text[i] == '_' ? '-' : text[i];
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strlen(fields[i].field) == length && begins(text, fields[i].field))
+            snprintf(name, sizeof name, "%s", fields[i].option);
+    // In other commands than plan, --channels belongs to the files.
+    const bool channels = !prefix && command != COMMAND_PLAN;
+    const struct option_row *row = *name && !channels ? option_find(command, name) : NULL;
+    const char *index_end = *at == '[' ? strchr(at, ']') : NULL;
+    if (!row) return NULL;
+    if (index_end) at = index_end + 1;
+    if (begins(at, " =")) at += 2;
+    *ret_length = (size_t)(at - text);
+    return row->name;
 }
 
 bool option_words(enum command command, struct fault *fault)
