@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "specification.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/nearest.h"
 #include "base/number.h"
-#include "io/bytes/bytes.h"
 
-enum { MAX_POINTS = 1 << 20, FREQUENCY_SIZE = 64 };
+enum { FREQUENCY_SIZE = 64 };
 
 static const char *const kinds[] = {
     [PARTITA_DESIGN_LOW_PASS] = "lowpass",
@@ -122,88 +118,18 @@ const char *specification_out(const struct settings *settings)
     return settings->operands[settings->n_operands - 1];
 }
 
-// A table that is read.
-struct table_file {
-    const char *name;
-    FILE *file;
-    struct partita_design_point *points;
-    size_t n, capacity, line;
-};
-
-static bool is_separator(char c)
-{
-    return c != 0 && strchr(" \t,;\r\n", c) != NULL;
-}
-
-// A frequency and its decibels, and any further columns.
-static bool parse_point(const struct table_file *table, const char *text,
-                        struct partita_design_point *ret, struct fault *fault)
-{
-    char *end, *rest;
-    ret->frequency = strtod(text, &end);
-    const bool first = end != text && is_separator(*end);
-    while (is_separator(*end)) end++;
-    ret->decibels = strtod(end, &rest);
-    if (first && rest != end && (*rest == 0 || is_separator(*rest))) return true;
-    return fault_set(fault,
-                     "%s: line %zu: '%.40s' is not a frequency and decibels, such as 1000 -3",
-                     table->name, table->line, text);
-}
-
-static bool add_point(struct table_file *table, struct partita_design_point point,
-                      struct fault *fault)
-{
-    const size_t n = table->n;
-    if (n && !(point.frequency > table->points[n - 1].frequency))
-        return fault_set(fault, "%s: line %zu: frequency %g is not above that before, %g",
-                         table->name, table->line, point.frequency, table->points[n - 1].frequency);
-    if (n == MAX_POINTS)
-        return fault_set(fault, "%s: more than %d points", table->name, MAX_POINTS);
-    void *const points = memory_append(table->points, n, &table->capacity, sizeof *table->points);
-    if (!points) return fault_set(fault, "out of memory");
-    table->points = points;
-    table->points[table->n++] = point;
-    return true;
-}
-
-// Lines of numbers; empty ones and comments, from '#' on or, as some programs write them, after a
-// first '*', are left out.
-static bool read_points(struct table_file *table, struct fault *fault)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    bool good = true;
-    while (good && getline(&line, &capacity, table->file) >= 0) {
-        struct partita_design_point point;
-        table->line++;
-        line[strcspn(line, "#\r\n")] = 0;
-        const char *text = line + strspn(line, " \t");
-        if (*text == 0 || *text == '*') continue;
-        good = parse_point(table, text, &point, fault) && add_point(table, point, fault);
-    }
-    free(line);
-    if (good && ferror(table->file))
-        return fault_set(fault, "%s: cannot read: %s", table->name, strerror(errno));
-    if (good && !table->n) return fault_set(fault, "%s: holds no points", table->name);
-    return good;
-}
-
 bool specification_load(struct specification *specification, const struct settings *settings,
                         struct fault *fault)
 {
-    if (specification->design.kind != PARTITA_DESIGN_TABLE) return true;
-    struct table_file table = {.name = settings->operands[1]};
-    table.file = regular_open(table.name, fault);
-    if (!table.file) return false;
-    const bool good = read_points(&table, fault);
-    fclose(table.file);
-    specification->table = table.points;
-    specification->design.table = table.points;
-    specification->design.table_count = table.n;
-    return good;
+    struct specification *s = specification;
+    if (s->design.kind != PARTITA_DESIGN_TABLE) return true;
+    if (!points_read(&s->table, settings->operands[1], fault)) return false;
+    s->design.table = s->table.list;
+    s->design.table_count = s->table.n;
+    return true;
 }
 
 void specification_release(struct specification *specification)
 {
-    free(specification->table);
+    points_release(&specification->table);
 }

@@ -4,11 +4,12 @@
 #define PARTITA_APPS_SPECIFICATION_H
 
 #include "cli/options.h"
+#include "io/points.h"
 
 struct specification {
     struct partita_design design;
-    const char *kind;                   // its name on the command line
-    struct partita_design_point *table; // freed by specification_release
+    const char *kind;    // its name on the command line
+    struct points table; // released by specification_release
 };
 
 // Reads operands and options except the table. False: wrong usage.
