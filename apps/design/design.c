@@ -182,7 +182,7 @@ int design_main(const struct settings *settings)
         return report_usage(COMMAND_DESIGN, &fault);
     interrupt_install();
     const bool good =
-        plot_check(settings, &fault) && check_names(settings, &fault) &&
+        picture_check(settings, &fault) && check_names(settings, &fault) &&
         choose_format(&job, &fault) && specification_load(&job.specification, settings, &fault) &&
         design_filter(&job, &fault) && round_taps(&job, &fault) && finish(&job, &fault);
     specification_release(&job.specification);

@@ -4,12 +4,16 @@
 #define PARTITA_APPS_PLOT_H
 
 #include "achieved.h"
-
-// False, with a fault, in a program without cairo, and if the name of the picture does not end with
-// .png: before work is done in vain.
-bool plot_check(const struct settings *settings, struct fault *fault);
+#include "picture/check.h"
 
 // Writes settings->plot, which appears only when it is complete.
+#ifdef HAVE_CAIRO
 bool plot_write(const struct achieved *achieved, struct fault *fault);
+#else
+static inline bool plot_write(const struct achieved *achieved, struct fault *fault)
+{
+    return picture_check(achieved->settings, fault);
+}
+#endif
 
 #endif
