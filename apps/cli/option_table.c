@@ -84,6 +84,13 @@ const struct command_row command_rows[N_COMMANDS] = {
      "they are stored in OUT, which may be .wav, .npy, .txt, .raw and the like. For raised cosines "
      "--cutoff is half of the symbol rate and --width is twice --cutoff times the roll-off. ",
      -2},
+    {"invert", "RESPONSE... FILTER", "designs the filter that corrects a loudspeaker in a room",
+     "RESPONSE is a measured impulse response, or a text of frequencies, decibels and phase as REW "
+     "exports it (.txt, .frd, .csv), which has minimum phase if it states none; 94 dB are 1 if its "
+     "mean is above 40 dB. Several RESPONSE files are positions of the microphone. Each channel is "
+     "a loudspeaker, for which FILTER has a channel. Prints how far the mean of the positions is "
+     "from --target before and after, and what the filter does. ",
+     -2},
     {"help", "[COMMAND]", "shows this help, the manual page or shell completions", "", 1},
 };
 
@@ -98,10 +105,11 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define DECONVOLVE (1u << COMMAND_DECONVOLVE)
 #define LAYER (1u << COMMAND_LAYER)
 #define DESIGN (1u << COMMAND_DESIGN)
+#define INVERT (1u << COMMAND_INVERT)
 #define HELP (1u << COMMAND_HELP)
 #define EVERY_COMMAND                                                                              \
     (FILTERS | CHANNELIZE | PAIRS | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER |  \
-     DESIGN | HELP)
+     DESIGN | INVERT | HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 
@@ -115,6 +123,7 @@ const struct option_row option_rows[] = {
 #include "options/result.inc"
 #include "options/peaks.inc"
 #include "options/design.inc"
+#include "options/correct.inc"
 #include "options/layer.inc"
 #include "options/files.inc"
 #include "options/computation.inc"

@@ -99,9 +99,9 @@ size_t options_max_channels(const struct settings *settings)
 }
 
 // The commands whose operands are files.
-static const unsigned file_commands = 1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE |
-                                      1u << COMMAND_CHANNELIZE | 1u << COMMAND_PAIRS |
-                                      1u << COMMAND_JOIN | 1u << COMMAND_DECONVOLVE;
+static const unsigned file_commands =
+    1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE | 1u << COMMAND_CHANNELIZE |
+    1u << COMMAND_PAIRS | 1u << COMMAND_JOIN | 1u << COMMAND_DECONVOLVE | 1u << COMMAND_INVERT;
 
 // Of the kinds of numbers: the suffixes, and what messages say.
 static const struct number_kind {
@@ -486,6 +486,9 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     s.duration = INFINITY;
     s.threshold = s.width = s.ripple = NAN;
     s.tune = s.frequency = INFINITY;
+    s.correction.taps = 65536;
+    s.correction.boost = 6;
+    s.correction.pre_time = -1;
     list_options(command, longs, shorts);
     opterr = 0;
     optind = 1;

@@ -24,6 +24,7 @@ enum command {
     COMMAND_DECONVOLVE,
     COMMAND_LAYER,
     COMMAND_DESIGN,
+    COMMAND_INVERT,
     COMMAND_HELP,
     N_COMMANDS,
 };
@@ -37,6 +38,7 @@ enum tail { TAIL_YES = 0, TAIL_NO };
 enum dither { DITHER_NO = 0, DITHER_TPDF };
 enum stack { STACK_LINEAR = 0, STACK_PHASE_WEIGHTED };
 enum normalised { NORMALISED_NO = 0, NORMALISED_PLAIN, NORMALISED_ZERO_MEAN };
+enum matching { MATCHING_YES = 0, MATCHING_NO };
 enum limiter { LIMITER_ON = 0, LIMITER_OFF };
 enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
 
@@ -130,6 +132,10 @@ struct settings {
     double width, attenuation, ripple; // Hz, dB, dB; 0: chosen
     int64_t design_taps;               // 0: chosen
     int equiripple, minimum_phase;
+    // invert
+    struct partita_correction correction; // what has an option of its own
+    const char *target;
+    int match, positions;
 
     int man, completion;
 };

@@ -12,11 +12,9 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
-#include "convolve/partial/shard_record.h"
-#include "io/audio.h"
+#include "correct/measured.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
-#include "io/frames.h"
 
 // A response is found if its peak is at least this many times its RMS; noise has a lower ratio. Of
 // fewer frames than its square no peak has that ratio.
@@ -30,93 +28,64 @@ static const double CLIPPED = 0.99996; // of 16 bits, the largest has 0.99997
 
 struct deconvolve {
     struct settings settings;
-    struct frames sweep, recording;
-    struct fault shortfall[2], note[2]; // of the files; empty: none
-    double rate;
-    size_t first, n;  // of the response, in frames
-    double *response; // [n][channels]
+    struct measured sweep, recording, response;
+    size_t first;     // frame of the response
     double *channel;  // of the recording, and its response
     double unit_peak; // of the response of a path of gain 1
     json_t *list;
     bool any; // a channel has a response
 };
 
-static bool load(struct deconvolve *d, struct frames *ret, double *ret_rate, int operand,
-                 struct fault *fault)
-{
-    const struct settings *s = &d->settings;
-    const struct audio_request request = {.path = s->operands[operand],
-                                          .max_channels = options_max_channels(s),
-                                          .rate = s->rate,
-                                          .wake_fd = -1};
-    struct audio_reader *reader = NULL;
-    if (!audio_open(&reader, &request, fault)) return false;
-    const struct audio_info *info = audio_reader_info(reader);
-    const char *name = operand_name(s, operand);
-    bool good = true;
-    *ret_rate = info->rate;
-    if (info->encoding.is_complex)
-        good = fault_set(fault, "%s: complex samples; sound is real", name);
-    else if (operand == 0 && info->channels != 1)
-        good = fault_set(fault, "%s: %zu channels; the signal that was played has 1", name,
-                         info->channels);
-    good = good && frames_read(ret, reader, PARTITA_F64, name, fault);
-    if (good && audio_shortfall(reader))
-        fault_set(&d->shortfall[operand], "%s", audio_shortfall(reader));
-    if (good && *audio_reader_info(reader)->note)
-        fault_set(&d->note[operand], "%s", audio_reader_info(reader)->note);
-    audio_reader_close(reader);
-    return good;
-}
-
 static bool load_files(struct deconvolve *d, struct fault *fault)
 {
     const struct settings *s = &d->settings;
-    double rate;
-    if (!load(d, &d->sweep, &rate, 0, fault) || !load(d, &d->recording, &d->rate, 1, fault))
-        return false;
-    if (rate > 0 && d->rate > 0 && !rates_agree(rate, d->rate))
+    if (!measured_load(&d->sweep, s, s->operands[0], fault)) return false;
+    if (d->sweep.channels != 1)
+        return fault_set(fault, "%s: %zu channels; the signal that was played has 1",
+                         operand_name(s, 0), d->sweep.channels);
+    if (!measured_load(&d->recording, s, s->operands[1], fault)) return false;
+    const double rate = d->sweep.rate, rate_2 = d->recording.rate;
+    if (rate > 0 && rate_2 > 0 && !rates_agree(rate, rate_2))
         return fault_set(fault,
                          "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; convert one "
                          "of them to the rate of the other",
-                         operand_name(s, 0), rate, d->rate, operand_name(s, 1));
-    if (!(d->rate > 0)) d->rate = rate;
-    if (d->recording.n >= d->sweep.n + MIN_AFTER) return true;
+                         operand_name(s, 0), rate, rate_2, operand_name(s, 1));
+    d->response.rate = rate_2 > 0 ? rate_2 : rate;
+    if (d->recording.frames >= d->sweep.frames + MIN_AFTER) return true;
     return fault_set(fault,
                      "%s: %zu frames, but %s has %zu; name the sweep first, and record it and "
                      "what follows it, at least %d frames",
-                     operand_name(s, 1), d->recording.n, operand_name(s, 0), d->sweep.n, MIN_AFTER);
+                     operand_name(s, 1), d->recording.frames, operand_name(s, 0), d->sweep.frames,
+                     MIN_AFTER);
 }
 
 // As long as the recording goes on after a sweep that it would begin with.
 static bool choose_length(struct deconvolve *d, struct fault *fault)
 {
     const struct settings *s = &d->settings;
-    const size_t all = d->recording.n;
-    if (!options_resolve_times(&d->settings, d->rate, fault)) return false;
+    const size_t all = d->recording.frames;
+    if (!options_resolve_times(&d->settings, d->response.rate, fault)) return false;
     d->first = s->first == NOT_GIVEN ? 0 : (size_t)s->first;
     if (d->first >= all)
         return fault_set(fault, "--first %zu: %s has %zu frames", d->first, operand_name(s, 1),
                          all);
-    const size_t whole = all - d->sweep.n + 1;
-    d->n = d->first < whole ? whole - d->first : 1;
-    if (s->ir_length) d->n = (size_t)s->ir_length;
-    if (d->n > all - d->first) d->n = all - d->first;
-    d->response = memory_allocate(d->n * d->recording.channels * sizeof *d->response);
+    const size_t whole = all - d->sweep.frames + 1;
+    struct measured *r = &d->response;
+    r->channels = d->recording.channels;
+    r->frames = d->first < whole ? whole - d->first : 1;
+    if (s->ir_length) r->frames = (size_t)s->ir_length;
+    if (r->frames > all - d->first) r->frames = all - d->first;
+    r->samples = memory_allocate(r->frames * r->channels * sizeof *r->samples);
     d->channel = memory_allocate(all * sizeof *d->channel);
-    return (d->response && d->channel) || memory_fault(fault, "%zu frames", d->n);
+    return (r->samples && d->channel) || memory_fault(fault, "%zu frames", r->frames);
 }
 
-static void warn_about_files(const struct deconvolve *d)
+static void warn_of_clipping(const struct deconvolve *d)
 {
-    for (int i = 0; i < 2; i++) {
-        if (*d->shortfall[i].text) report_warning(&d->settings, "%s", d->shortfall[i].text);
-        if (*d->note[i].text) report_warning(&d->settings, "%s", d->note[i].text);
-    }
-    const double *x = d->recording.data;
+    const double *x = d->recording.samples;
     double peak = 0;
     size_t clipped = 0;
-    for (size_t i = 0; i < d->recording.n * d->recording.channels; i++) {
+    for (size_t i = 0; i < d->recording.frames * d->recording.channels; i++) {
         peak = fmax(peak, fabs(x[i]));
         clipped += fabs(x[i]) >= CLIPPED;
     }
@@ -152,7 +121,7 @@ static struct found measure(const struct deconvolve *d, const double *response, 
 
 static void print_found(const struct deconvolve *d, size_t channel, const struct found *found)
 {
-    const double seconds = d->rate > 0 ? (double)found->latency / d->rate : NAN;
+    const double seconds = d->response.rate > 0 ? (double)found->latency / d->response.rate : NAN;
     FILE *to = strcmp(d->settings.operands[2], "-") == 0 ? stderr : stdout;
     if (d->settings.json) {
         json_t *j = json_object();
@@ -166,7 +135,7 @@ static void print_found(const struct deconvolve *d, size_t channel, const struct
         json_array_append_new(d->list, j);
     } else if (found->level > 0) {
         fprintf(to, "channel %zu: latency %zu frames", channel + 1, found->latency);
-        if (d->rate > 0) fprintf(to, ", %.3f ms", 1e3 * seconds);
+        if (d->response.rate > 0) fprintf(to, ", %.3f ms", 1e3 * seconds);
         fprintf(to, "; level %.1f dB; noise %.1f dB below the peak\n", 20 * log10(found->level),
                 -20 * log10(found->noise));
     } else {
@@ -178,20 +147,22 @@ static void print_found(const struct deconvolve *d, size_t channel, const struct
 static bool divide(struct deconvolve *d, struct fault *fault)
 {
     const struct partita_allocator allocator = memory_allocator();
-    const enum partita_status status = partita_deconvolve(d->channel, d->channel, d->recording.n,
-                                                          d->sweep.data, d->sweep.n, &allocator);
+    const enum partita_status status = partita_deconvolve(
+        d->channel, d->channel, d->recording.frames, d->sweep.samples, d->sweep.frames, &allocator);
     if (status == PARTITA_OK) return true;
     if (status == PARTITA_ERR_NOMEM)
-        return memory_fault(fault, "transforms of %zu frames", d->recording.n + d->sweep.n);
+        return memory_fault(fault, "transforms of %zu frames",
+                            d->recording.frames + d->sweep.frames);
     return fault_set(fault, "%s: %zu frames, which with those of %s are too many for a transform",
-                     operand_name(&d->settings, 1), d->recording.n, operand_name(&d->settings, 0));
+                     operand_name(&d->settings, 1), d->recording.frames,
+                     operand_name(&d->settings, 0));
 }
 
 // The peak of the recording that is the sweep itself. Its transform has the size of the others.
 static bool find_unit_peak(struct deconvolve *d, struct fault *fault)
 {
-    memset(d->channel, 0, d->recording.n * sizeof *d->channel);
-    memcpy(d->channel, d->sweep.data, d->sweep.n * sizeof *d->channel);
+    memset(d->channel, 0, d->recording.frames * sizeof *d->channel);
+    memcpy(d->channel, d->sweep.samples, d->sweep.frames * sizeof *d->channel);
     if (!divide(d, fault)) return false;
     d->unit_peak = d->channel[0];
     return true;
@@ -200,44 +171,20 @@ static bool find_unit_peak(struct deconvolve *d, struct fault *fault)
 static bool compute(struct deconvolve *d, struct fault *fault)
 {
     const size_t channels = d->recording.channels;
-    const size_t n = d->recording.n - d->sweep.n + 1;
-    const double *recording = d->recording.data;
+    const size_t n = d->recording.frames - d->sweep.frames + 1;
     if (!find_unit_peak(d, fault)) return false;
     for (size_t c = 0; c < channels; c++) {
-        for (size_t i = 0; i < d->recording.n; i++) d->channel[i] = recording[i * channels + c];
+        memcpy(d->channel, d->recording.samples + c * d->recording.frames,
+               d->recording.frames * sizeof *d->channel);
         if (!divide(d, fault)) return false;
-        const size_t end = d->first + d->n;
+        const size_t end = d->first + d->response.frames;
         const struct found found = measure(d, d->channel, n > end ? n : end);
         print_found(d, c, &found);
         d->any = d->any || found.level > 0;
-        for (size_t i = 0; i < d->n; i++) d->response[i * channels + c] = d->channel[d->first + i];
+        memcpy(d->response.samples + c * d->response.frames, d->channel + d->first,
+               d->response.frames * sizeof *d->channel);
     }
     return true;
-}
-
-static bool write_response(const struct deconvolve *d, struct fault *fault)
-{
-    const struct settings *s = &d->settings;
-    const char *path = s->operands[2];
-    struct encoding requested = {.kind = ENCODING_FLOAT, .bytes = 4};
-    struct audio_info info = {
-        .channels = d->recording.channels, .rate = d->rate, .frames = d->n, .rank = 2};
-    struct sample_counts counts = {0};
-    bool known;
-    info.container = container_of_name(path, &known);
-    if (!known && strcmp(path, "-") == 0) info.container = CONTAINER_WAV;
-    else if (!known || info.container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: the name does not imply a format; use .wav", path);
-    if (s->output_format) encoding_parse(s->output_format, &requested);
-    if (!container_encoding(info.container, path, requested, &info.encoding))
-        return fault_set(fault, "%s: cannot store %s samples", path, s->output_format);
-    report_stored_rate(s, path, &info);
-    const bool good = sigmf_check_output(path, fault) && shard_record_discard(path, fault) &&
-                      audio_write_all(path, &info, PARTITA_F64, d->response, &counts, fault);
-    if (good && counts.clipped)
-        report_warning(s, "%s: %llu samples clipped; use --output-format f32", path,
-                       (unsigned long long)counts.clipped);
-    return good;
 }
 
 static bool print_json(const struct deconvolve *d)
@@ -247,8 +194,8 @@ static bool print_json(const struct deconvolve *d)
     json_object_set_new(j, "sweep", json_text(s->operands[0]));
     json_object_set_new(j, "recording", json_text(s->operands[1]));
     json_object_set_new(j, "out", json_text(s->operands[2]));
-    json_object_set_new(j, "rate", json_rate(d->rate));
-    json_object_set_new(j, "frames", json_integer((json_int_t)d->n));
+    json_object_set_new(j, "rate", json_rate(d->response.rate));
+    json_object_set_new(j, "frames", json_integer((json_int_t)d->response.frames));
     json_object_set(j, "channels", d->list);
     return json_print(j, strcmp(s->operands[2], "-") == 0 ? stderr : stdout);
 }
@@ -268,8 +215,10 @@ static bool deconvolve_run(struct deconvolve *d, struct fault *fault)
     if (!d->any)
         return fault_set(fault, "%s: no response to %s was found in it", operand_name(s, 1),
                          operand_name(s, 0));
-    warn_about_files(d);
-    return write_response(d, fault);
+    measured_warn(&d->sweep, s);
+    measured_warn(&d->recording, s);
+    warn_of_clipping(d);
+    return measured_write(&d->response, s, s->operands[2], fault);
 }
 
 int deconvolve_main(const struct settings *settings)
@@ -283,10 +232,10 @@ int deconvolve_main(const struct settings *settings)
     interrupt_install();
     const bool good = deconvolve_run(&d, &fault);
     json_decref(d.list);
-    frames_release(&d.sweep);
-    frames_release(&d.recording);
+    measured_release(&d.sweep);
+    measured_release(&d.recording);
+    measured_release(&d.response);
     memory_free(d.channel);
-    memory_free(d.response);
     return report_close(COMMAND_DECONVOLVE,
                         good ? EXIT_DONE : report_fault(COMMAND_DECONVOLVE, &fault, EXIT_FAILED));
 }

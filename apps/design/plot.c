@@ -50,24 +50,6 @@ static struct axis frequency_axis(const struct plot *plot)
     return axis;
 }
 
-// The points of a table, continued to the ends of the axis.
-static bool compute_wanted(struct plot *plot)
-{
-    const struct partita_design *d = &plot->achieved->specification->design;
-    const struct axis axis = frequency_axis(plot);
-    const size_t n = d->table_count;
-    if (!is_table(plot)) return true;
-    if (!curve_open(&plot->wanted, n + 2)) return false;
-    for (size_t i = 0; i < n + 2; i++) {
-        const struct partita_design_point *point = &d->table[i ? (i > n ? n - 1 : i - 1) : 0];
-        plot->wanted.x[i] = point->frequency * plot->scale;
-        plot->wanted.y[i] = point->decibels;
-    }
-    plot->wanted.x[0] = axis.low;
-    plot->wanted.x[n + 1] = axis.high;
-    return true;
-}
-
 // From below the stop bands, or what a table wants, to above the largest gain.
 static struct axis gain_axis(const struct plot *plot)
 {
@@ -188,6 +170,7 @@ bool plot_write(const struct achieved *achieved, struct fault *fault)
 {
     struct plot plot = {.achieved = achieved};
     struct picture picture;
+    const struct partita_design *d = &achieved->specification->design;
     const size_t n = achieved->n;
     choose_unit(&plot);
     picture_open(&picture, WIDTH, HEIGHT);
@@ -195,7 +178,9 @@ bool plot_write(const struct achieved *achieved, struct fault *fault)
     const struct axis axis = frequency_axis(&plot);
     const bool good =
         taps_curves_open(&plot.curves, &axis, plot.rate * plot.scale, achieved->taps, n, 0) &&
-        compute_wanted(&plot) && curve_open(&plot.frames, n);
+        (!is_table(&plot) ||
+         curve_of_points(&plot.wanted, &axis, plot.scale, d->table, d->table_count)) &&
+        curve_open(&plot.frames, n);
     if (good) {
         for (size_t i = 0; i < n; i++) plot.frames.x[i] = (double)i;
         draw_heading(&plot, &picture);

@@ -4,7 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { NUMBER_SIZE = 15, LABEL_SIZE = 16, TITLE_SIZE = 17, LABEL_DISTANCE = 62 };
+enum {
+    NUMBER_SIZE = 15,
+    LABEL_SIZE = 16,
+    TITLE_SIZE = 17,
+    LABEL_DISTANCE = 62,
+    NARROW_DECADE = 150
+};
 #define PI 3.14159265358979323846
 
 const struct colour panel_ink = {0.13, 0.15, 0.18}, panel_curve_colour = {0.10, 0.36, 0.68},
@@ -104,18 +110,19 @@ static void draw_linear_marks(const struct panel *panel, bool across)
     }
 }
 
-// 1, 2 and 5 times powers of 10; with many decades only the powers.
+// 1, 2 and 5 times powers of 10; in narrow decades only these have numbers.
 static void draw_logarithmic_marks(const struct panel *panel)
 {
     static const double multiples[] = {1, 2, 5};
     const struct axis *axis = &panel->x;
+    const bool narrow = panel->width / log10(axis->high / axis->low) < NARROW_DECADE;
     char text[32];
     for (double unit = pow(10, floor(log10(axis->low))); unit <= axis->high; unit *= 10) {
         for (int i = 0; i < 3; i++) {
             const double value = multiples[i] * unit;
             if (value < axis->low * (1 - 1e-9) || value > axis->high * (1 + 1e-9)) continue;
             snprintf(text, sizeof text, "%.6g", value);
-            draw_mark(panel, true, value, text);
+            draw_mark(panel, true, value, narrow && i ? "" : text);
         }
     }
 }

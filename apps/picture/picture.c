@@ -65,6 +65,20 @@ bool curve_open(struct curve *curve, size_t n)
     return curve->x != NULL;
 }
 
+bool curve_of_points(struct curve *ret, const struct axis *axis, double scale,
+                     const struct partita_design_point *points, size_t n)
+{
+    if (!curve_open(ret, n + 2)) return false;
+    for (size_t i = 0; i < n + 2; i++) {
+        const struct partita_design_point *point = &points[i ? (i > n ? n - 1 : i - 1) : 0];
+        ret->x[i] = point->frequency * scale;
+        ret->y[i] = point->decibels;
+    }
+    ret->x[0] = axis->low;
+    ret->x[n + 1] = axis->high;
+    return true;
+}
+
 void curve_range(const struct curve *curve, double range[2])
 {
     range[0] = INFINITY;

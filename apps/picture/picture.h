@@ -29,6 +29,11 @@ struct curve {
 // Reserves n points. False: out of memory.
 bool curve_open(struct curve *curve, size_t n);
 
+// Points of decibels, with frequencies times `scale`, and continued to the ends of the axis. False:
+// out of memory.
+bool curve_of_points(struct curve *ret, const struct axis *axis, double scale,
+                     const struct partita_design_point *points, size_t n);
+
 // The smallest and largest value of a curve; values[0] and [1] when all are NaN.
 void curve_range(const struct curve *curve, double range[2]);
 

@@ -115,6 +115,8 @@ class Originals:
         commands += [(["convolve", "ir.txt", "record.sigmf-meta", "out.sigmf-data"], "record.sigmf-meta")] * 2
         commands += [(["design", "table", "table.txt", "--rate", "8k", "--width", "200", "out.npy"], "table.txt")]
         commands += [(["deconvolve", "sweep.wav", "in.wav", "out.wav"], name) for name in ("sweep.wav", "in.wav")]
+        commands += [(["invert", "--rate", "8k", "--low", "100", "--taps", "512", "--target", "table.txt", "table.txt", "out.wav"],
+                      "table.txt"), (["invert", "--low", "100", "--taps", "1024", "--positions", "in.wav", "out.wav"], "in.wav")]
         commands += [(["join", "out.wav", "s1.wav", "s2.wav"], name) for name in ("s1.wav", "s2.wav", "s1.wav.range",
                                                                                  "s2.wav.range")]
         commands += [(["layer", "forward", "-i", "image.npy", "-w", "w.npy", "--output", "out.npy"], name)

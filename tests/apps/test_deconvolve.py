@@ -151,7 +151,7 @@ class Deconvolve(Case):
         self.assertIn(b"channel 1: no response", done.stdout)
         self.assertIn(b"noise.wav: no response", done.stderr)
         self.fails("deconvolve", "sweep.wav", "room.wav", "room.wav", says="is the input")
-        self.fails("deconvolve", "sweep.wav", "room.wav", "h.txt", says="h.txt")
+        self.fails("deconvolve", "sweep.wav", "room.wav", "h", says="h: the name does not imply a format; use .wav")
         self.fails("deconvolve", "-", "-", "h.wav", rc=2, says="standard input")
         self.assertFalse(os.path.exists("h.wav"))
 

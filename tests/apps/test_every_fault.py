@@ -121,6 +121,16 @@ class EveryFault(FaultCase):
         np.save("room.npy", np.append(0.5 * sweep, np.zeros(1000)))
         self.every("deconvolve", "sweep.npy", "room.npy", "out.npy", crashes=["alloc"])
 
+    def test_invert(self):
+        self.write("rew.txt", b"Hz dB degrees\n100 70 0\n400 73 -10\n4000 64 0\n")
+        self.write("room.wav", wav_bytes(np.append([[20000, 9000]], self.random.integers(-900, 900, (900, 2)), axis=0), rate=8000))
+        options = ("--low", 200, "--taps", 256, "--phase", "mixed")
+        self.every("invert", *options, "--target", "bk", "room.wav", "room.wav", "out.wav")
+        self.every("invert", *options, "--rate", 8000, "--target", "rew.txt", "--json", "rew.txt", "out.npy")
+        if b"without cairo" not in self.run_program("invert", *options, "--plot", "p.png", "room.wav", "p.wav", rc=None).stderr:
+            self.settings = {"FAULT_OWN": "1"}  # cairo uses memory without checking that it got it
+            self.every("invert", *options, "--plot", "out.png", "room.wav", "out.wav", may_stay=["out.png"])
+
     def test_control(self):
         with tempfile.TemporaryDirectory(prefix="partita-") as folder, socket.socket(socket.AF_UNIX) as server:
             path = os.path.join(folder, "control")

@@ -295,6 +295,7 @@ class Memory(Case):
         np.save("h.npy", self.random.standard_normal(1 << 18).astype("f4"))
         np.save("x.npy", self.random.standard_normal((2, 1 << 19)).astype("f4"))
         np.save("room.npy", np.append(0.5 * np.load("h.npy"), np.zeros(1000, "f4")))
+        np.save("click.npy", np.eye(1, 200000, 99, "f4"))
         np.save("w.npy", self.random.standard_normal((32, 32, 3, 3)).astype("f4"))
         np.save("image.npy", self.random.standard_normal((1, 32, 200, 200)).astype("f4"))
         for k in (1, 2):
@@ -309,6 +310,7 @@ class Memory(Case):
         yield ("convolve", "--normalize=-1"), ("h.npy", "x.npy", "y.npy")
         yield ("layer",), ("forward", "-i", "image.npy", "-w", "w.npy", "--output", "y.npy")
         yield ("deconvolve",), ("h.npy", "room.npy", "y.npy")
+        yield ("invert", "--rate", "48k"), ("click.npy", "y.npy")
 
     def test_limits_are_kept(self):
         """Doubled until it suffices: each refusal is one line, and the memory in use stays below the limit."""

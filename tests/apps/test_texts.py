@@ -14,7 +14,7 @@ import schemas
 from rig import Case
 
 COMMANDS = ("convolve", "correlate", "channelize", "pairs", "live", "control", "devices", "plan", "deconvolve", "layer",
-            "design", "help")
+            "design", "invert", "help")
 
 
 class Help(Case):
@@ -124,6 +124,10 @@ class Help(Case):
         sweep = rng.integers(-9000, 9000, 3000)
         self.write("sweep.wav", rig.wav_bytes(sweep, rate=44100))
         self.write("recorded.wav", rig.wav_bytes(np.concatenate([np.zeros(110, int), sweep, np.zeros(400, int)]), rate=44100))
+        click = np.pad(np.exp(-np.arange(4000) / 300), (100, 0)) * rng.standard_normal(4100)
+        self.write("seat1.wav", rig.wav_bytes(click.astype("f8"), bits=64))
+        self.write("seat2.wav", rig.wav_bytes(np.roll(click, 9).astype("f8"), bits=64))
+        self.write("rew.txt", b"* Freq(Hz) SPL(dB)\n20 70\n200 75\n20000 74\n")
         for k in ("1", "2"):
             self.run_program("convolve", "--range", k + "/2", "hall.wav", "voice.wav", "wet-%s.wav" % k)
             self.run_program("correlate", "--range", k + "/2", "burst.npy", "capture.npy", "match-%s.npy" % k)

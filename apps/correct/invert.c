@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+// `partita invert`: from measured responses to the filter that corrects them.
+#include <jansson.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_values.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "chart.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/option_words.h"
+#include "cli/report.h"
+#include "io/bytes/temp.h"
+#include "io/points.h"
+
+// Sound this long before the peak is none of the loudspeaker's if it has more than this share of
+// the energy: it is what a deconvolved sweep has of distortion, or of a response that wrapped.
+static const double EARLY_SECONDS = 0.02, EARLY_SHARE = 0.01;
+
+struct job {
+    struct settings settings;
+    struct partita_correction correction;
+    struct points target;
+    struct measured *files;
+    size_t n_files, channels;
+    double *responses, *taps;                  // [channels][positions][frames], [channels][taps]
+    struct partita_correction_report *reports; // [channels]
+    struct measured filter;
+    struct fault log;
+};
+
+static bool read_target(struct job *job, struct fault *fault)
+{
+    const char *name = job->settings.target ? job->settings.target : "flat";
+    struct partita_correction *c = &job->correction;
+    c->target = partita_correction_curve(name, &c->target_count);
+    if (c->target) return true;
+    if (!points_read(&job->target, name, fault))
+        return strpbrk(name, "./") ? false
+                                   : fault_set(fault,
+                                               "--target %s: is neither a file nor one of flat, bk "
+                                               "and harman-room",
+                                               name);
+    c->target = job->target.list;
+    c->target_count = job->target.n;
+    return true;
+}
+
+static bool load_files(struct job *job, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    const char *const outputs[] = {s->files[s->n_operands - 1], s->plot};
+    const struct measured *first = job->files;
+    for (; job->n_files + 1 < (size_t)s->n_operands; job->n_files++) {
+        const char *path = s->files[job->n_files];
+        struct measured *m = &job->files[job->n_files];
+        if (!temp_differs(outputs[0], &path, 1, fault) ||
+            (s->plot && !temp_differs(s->plot, &path, 1, fault)) ||
+            !measured_load(m, s, path, fault))
+            return false;
+        if (!(m->rate > 0))
+            return fault_usage(fault, "%s: its sample rate is unknown; add --rate", path);
+        if (!rates_agree(m->rate, first->rate))
+            return fault_set(fault,
+                             "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; convert it "
+                             "to that rate",
+                             path, m->rate, first->rate, s->files[0]);
+        if (m->channels != first->channels)
+            return fault_set(fault, "%s: %zu channels differ from the %zu of %s", path, m->channels,
+                             first->channels, s->files[0]);
+        if (m->frames > job->correction.frames) job->correction.frames = m->frames;
+    }
+    return !s->plot || temp_differs(s->plot, outputs, 1, fault);
+}
+
+// Responses with silence after shorter ones: position i of channel c stands in file i % n_files.
+static bool prepare(struct job *job, struct fault *fault)
+{
+    struct partita_correction *c = &job->correction;
+    const size_t in_file = job->files->channels;
+    job->channels = job->settings.positions ? 1 : in_file;
+    c->rate = job->files->rate;
+    c->positions = job->n_files * in_file / job->channels;
+    c->log = (struct partita_log){option_words_log, &job->log};
+    c->allocator = memory_allocator();
+    c->pre_time = fmax(c->pre_time, 0);
+    if (c->boost == 0) c->boost = 0.01; // the least that there is
+    const size_t rows = job->n_files * in_file;
+    job->responses = memory_allocate_zeros(rows * c->frames * sizeof *job->responses);
+    job->taps = memory_allocate(job->channels * c->taps * sizeof *job->taps);
+    job->reports = calloc(job->channels, sizeof *job->reports);
+    if (!job->responses || !job->taps || !job->reports)
+        return memory_fault(fault, "%zu responses of %zu frames", rows, c->frames);
+    for (size_t i = 0; i < rows; i++) {
+        const struct measured *m = &job->files[i % job->n_files];
+        memcpy(job->responses + i * c->frames, m->samples + i / job->n_files * m->frames,
+               m->frames * sizeof *m->samples);
+    }
+    return true;
+}
+
+// "room.wav: channel 2" for a row of the responses.
+static bool response_fault(const struct job *job, size_t row, const char *text, struct fault *fault)
+{
+    return fault_set(fault, "%s: channel %zu%s", job->settings.files[row % job->n_files],
+                     1 + row / job->n_files, text);
+}
+
+// The library counts the positions of a channel.
+static bool fail(const struct job *job, enum partita_status status, size_t channel,
+                 struct fault *fault)
+{
+    struct fault log = job->log;
+    size_t i;
+    int length = 0;
+    char *const call = strstr(log.text, "partita_deconvolve");
+    if (call) call[strlen("partita")] = ' ';
+    if (sscanf(log.text, "responses[%zu]%n", &i, &length) == 1 && length)
+        return response_fault(job, channel * job->correction.positions + i, log.text + length,
+                              fault);
+    return option_words_of_status(fault, COMMAND_INVERT, status, &log);
+}
+
+static void warn_of_early_sound(const struct job *job, size_t row)
+{
+    const size_t n = job->correction.frames;
+    const double *x = job->responses + row * n;
+    double early = 0, all = 0;
+    size_t peak = 0, k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (fabs(x[i]) > fabs(x[peak])) peak = i;
+    for (; (double)k + EARLY_SECONDS * job->correction.rate < (double)peak; k++)
+        early += x[k] * x[k];
+    for (all = early; k < n; k++) all += x[k] * x[k];
+    struct fault text;
+    if (early <= EARLY_SHARE * all) return;
+    response_fault(job, row, "", &text);
+    report_warning(&job->settings,
+                   "%s has %.0f %% of its energy more than %.0f ms before its peak: the sweep "
+                   "clipped, wrapped, or is noisy",
+                   text.text, 100 * early / all, 1e3 * EARLY_SECONDS);
+}
+
+static bool design(struct job *job, struct fault *fault)
+{
+    const struct partita_correction *c = &job->correction;
+    for (size_t i = 0; i < job->channels; i++) {
+        const enum partita_status status =
+            partita_correction_taps(c, job->responses + i * c->positions * c->frames,
+                                    job->taps + i * c->taps, &job->reports[i]);
+        if (status) return fail(job, status, i, fault);
+    }
+    for (size_t i = 0; i < job->n_files; i++) measured_warn(&job->files[i], &job->settings);
+    for (size_t i = 0; i < job->channels * c->positions; i++) warn_of_early_sound(job, i);
+    return true;
+}
+
+// What makes a channel as loud as the softest, in dB, and as late as the latest, in frames.
+static double match(const struct job *job, size_t channel, double *ret_delay)
+{
+    double level = INFINITY, arrival = 0;
+    for (size_t i = 0; i < job->channels; i++) {
+        level = fmin(level, job->reports[i].level);
+        arrival = fmax(arrival, job->reports[i].arrival);
+    }
+    const bool wanted = job->settings.match == MATCHING_YES;
+    *ret_delay = wanted ? round(arrival - job->reports[channel].arrival) : 0;
+    return wanted ? level - job->reports[channel].level : 0;
+}
+
+static bool make_filter(struct job *job, struct fault *fault)
+{
+    const size_t n = job->correction.taps;
+    double latest = 0, delay;
+    for (size_t c = 0; c < job->channels; c++) {
+        match(job, c, &delay);
+        latest = fmax(latest, delay);
+    }
+    const size_t frames = n + (size_t)latest;
+    double *const x = memory_allocate_zeros(job->channels * frames * sizeof *x);
+    job->filter = (struct measured){
+        .samples = x, .channels = job->channels, .frames = frames, .rate = job->correction.rate};
+    if (!x) return memory_fault(fault, "a filter of %zu frames", frames);
+    for (size_t c = 0; c < job->channels; c++) {
+        const double gain = pow(10, match(job, c, &delay) / 20);
+        for (size_t i = 0; i < n; i++)
+            x[c * frames + (size_t)delay + i] = gain * job->taps[c * n + i];
+    }
+    return true;
+}
+
+static json_t *json_channel(const struct partita_correction_report *r, double gain, double delay)
+{
+    const struct {
+        const char *name;
+        double value;
+    } fields[] = {
+        {"before_max_db", r->before_max},
+        {"before_rms_db", r->before_rms},
+        {"after_max_db", r->after_max},
+        {"after_rms_db", r->after_rms},
+        {"boost_db", r->boost},
+        {"boost_frequency", r->boost_frequency},
+        {"attenuation_db", r->attenuation},
+        {"attenuation_frequency", r->attenuation_frequency},
+        {"delay_frames", r->delay},
+        {"pre_ringing_db", r->pre_ringing},
+        {"pre_time_seconds", r->pre_time},
+        {"level_db", r->level},
+        {"match_db", gain},
+        {"match_frames", delay},
+        {"sine_gain_db", r->sine_gain - gain},
+        {"safe_gain_db", r->safe_gain - gain},
+    };
+    json_t *j = json_object();
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        json_object_set_new(j, fields[i].name, json_finite(fields[i].value));
+    return j;
+}
+
+static void print_channel(const struct job *job, size_t channel, FILE *to)
+{
+    const struct partita_correction_report *r = &job->reports[channel];
+    double delay;
+    const double gain = match(job, channel, &delay);
+    fprintf(to,
+            "channel %zu\n"
+            "  before   %.1f dB from the target at most, %.1f dB rms\n"
+            "  after    %.1f dB at most, %.1f dB rms\n"
+            "  filter   boost %.1f dB at %.4g Hz, reduction %.1f dB at %.4g Hz\n",
+            channel + 1, r->before_max, r->before_rms, r->after_max, r->after_rms, r->boost,
+            r->boost_frequency, r->attenuation, r->attenuation_frequency);
+    fprintf(to, "  delay    %.0f frames, %.3f ms; pre-ringing %.1f dB\n", r->delay,
+            1e3 * r->delay / job->filter.rate, r->pre_ringing);
+    if (gain < 0 || delay > 0) fprintf(to, "  matched  by %.1f dB and %.0f frames\n", gain, delay);
+    fprintf(to, "  gain     %.1f dB so that no sine clips, %.1f dB so that nothing does\n",
+            r->sine_gain - gain, r->safe_gain - gain);
+}
+
+static bool print_json(const struct job *job, FILE *to)
+{
+    json_t *j = json_report("partita-correction/1", command_rows[COMMAND_INVERT].name);
+    json_t *list = json_array();
+    for (size_t c = 0; c < job->channels; c++) {
+        double delay;
+        const double gain = match(job, c, &delay);
+        json_array_append_new(list, json_channel(&job->reports[c], gain, delay));
+    }
+    json_object_set_new(j, "out", json_text(job->settings.files[job->n_files]));
+    json_object_set_new(j, "rate_hz", json_rate(job->filter.rate));
+    json_object_set_new(j, "frames", json_integer((json_int_t)job->filter.frames));
+    json_object_set_new(j, "positions", json_integer((json_int_t)job->correction.positions));
+    json_object_set_new(j, "channels", list);
+    return json_print(j, to);
+}
+
+// FILTER is written last, so that no file is left if something fails.
+static bool finish(const struct job *job, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    const char *out = s->files[job->n_files];
+    FILE *to = strcmp(out, "-") == 0 ? stderr : stdout;
+    const struct chart chart = {&job->correction, job->responses, job->taps, job->reports,
+                                job->channels};
+    if (s->plot && !chart_write(&chart, s->plot, fault)) return false;
+    for (size_t c = 0; !s->json && !s->quiet && c < job->channels; c++) print_channel(job, c, to);
+    if (s->json ? !print_json(job, to) : ferror(to))
+        return fault_set(fault, "standard output: cannot write");
+    return measured_write(&job->filter, s, out, fault);
+}
+
+static bool check_phase(const struct settings *s, struct fault *fault)
+{
+    const struct partita_correction *c = &s->correction;
+    if (c->phase == PARTITA_CORRECTION_MIXED)
+        return c->pre_time != 0 || fault_usage(fault, "--pre-time 0: use --phase minimum");
+    return (c->phase_limit == 0 && c->pre_time < 0 && c->pre_level == 0) ||
+           fault_usage(fault, "--phase-limit, --pre-time and --pre-level need --phase mixed");
+}
+
+int invert_main(const struct settings *settings)
+{
+    struct job job = {.settings = *settings, .correction = settings->correction};
+    struct fault fault = {.usage = false};
+    interrupt_install();
+    job.files = calloc((size_t)settings->n_operands, sizeof *job.files);
+    const bool good = (job.files || fault_set(&fault, "out of memory")) &&
+                      check_phase(settings, &fault) && picture_check(settings, &fault) &&
+                      read_target(&job, &fault) && load_files(&job, &fault) &&
+                      prepare(&job, &fault) && design(&job, &fault) && make_filter(&job, &fault) &&
+                      finish(&job, &fault);
+    for (size_t i = 0; job.files && i <= job.n_files; i++) measured_release(&job.files[i]);
+    free(job.files);
+    points_release(&job.target);
+    measured_release(&job.filter);
+    memory_free(job.responses);
+    memory_free(job.taps);
+    free(job.reports);
+    return report_close(COMMAND_INVERT,
+                        good ? EXIT_DONE : report_fault(COMMAND_INVERT, &fault, EXIT_FAILED));
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "spectrum.h"
+
+#include <complex.h>
+#include <math.h>
+#include <partita/partita.h>
+
+#include "base/memory.h"
+
+enum { MIN_LENGTH = 1 << 12, MAX_LENGTH = 1 << 17, PRESSURE = 94, PRESSURE_MEAN = 40 };
+#define FLOOR 1e-5 // of the largest magnitude, for its logarithm
+
+// exp(sign pi i k^2 / n)
+static double complex chirp(size_t k, size_t n, double sign)
+{
+    return cexp(I * sign * M_PI * (double)(k * k % (2 * n)) / (double)n);
+}
+
+// Replaces x by the sums of x[j] exp(sign 2 pi i j k / n), by a convolution with a chirp (Bluestein
+// 1970): 2 j k = j^2 + k^2 - (k - j)^2.
+static enum partita_status transform(double complex *x, size_t n, double sign)
+{
+    const struct partita_slice valid = {.mode = PARTITA_VALID};
+    const struct partita_options options = {.threads = 1, .allocator = memory_allocator()};
+    double complex *const taps = memory_allocate(4 * n * sizeof *taps);
+    double complex *const signal = taps + n, *const sums = signal + 2 * n;
+    if (!taps) return PARTITA_ERR_NOMEM;
+    for (size_t k = 0; k < n; k++) {
+        taps[k] = x[k] * chirp(k, n, sign);
+        signal[n - 1 + k] = signal[n - 1 - k] = conj(chirp(k, n, sign));
+    }
+    const enum partita_status status =
+        partita_convolve(PARTITA_CF64, sums, signal, 2 * n - 1, taps, n, &valid, &options);
+    for (size_t k = 0; status == PARTITA_OK && k < n; k++) x[k] = sums[k] * chirp(k, n, sign);
+    memory_free(taps);
+    return status;
+}
+
+// Replaces x by the spectrum of minimum phase with its magnitudes, by its cepstrum.
+static enum partita_status minimum_phase(double complex *x, size_t n)
+{
+    double max = 0;
+    for (size_t k = 0; k < n; k++) max = fmax(max, cabs(x[k]));
+    for (size_t k = 0; k < n; k++) x[k] = log(fmax(cabs(x[k]), FLOOR * max)) / (double)n;
+    enum partita_status status = transform(x, n, 1);
+    for (size_t k = 0; k < n; k++) x[k] *= k > n / 2 ? 0 : k % (n / 2) ? 2 : 1;
+    if (status == PARTITA_OK) status = transform(x, n, -1);
+    for (size_t k = 0; k < n; k++) x[k] = cexp(x[k]);
+    return status;
+}
+
+size_t spectrum_length(const struct points *points, double rate)
+{
+    size_t n = MIN_LENGTH;
+    const double step =
+        points->n > 1 ? points->list[1].frequency - points->list[0].frequency : rate;
+    while (n < MAX_LENGTH && (double)n * step < rate) n *= 2;
+    return n;
+}
+
+// Moves whole turns so that the phase changes by at most half a turn from point to point.
+static void unwrap(struct points *p)
+{
+    for (size_t i = 1; i < p->n; i++)
+        p->degrees[i] += 360 * round((p->degrees[i - 1] - p->degrees[i]) / 360);
+}
+
+// Beyond the first and the last point gain and phase are constant.
+static void fill_bins(double complex *x, size_t n, const struct points *p, double step,
+                      double level)
+{
+    size_t i = 0;
+    for (size_t k = 0; k <= n / 2; k++) {
+        const double first = p->list[0].frequency, last = p->list[p->n - 1].frequency;
+        const double f = fmin(fmax((double)k * step, first), last);
+        while (i + 2 < p->n && p->list[i + 1].frequency < f) i++;
+        const size_t next = i + 1 < p->n ? i + 1 : i;
+        const struct partita_design_point *a = &p->list[i], *b = &p->list[next];
+        const double share =
+            next > i ? log(f / a->frequency) / log(b->frequency / a->frequency) : 0;
+        const double decibels = a->decibels + share * (b->decibels - a->decibels) - level;
+        const double phase =
+            p->degrees ? p->degrees[i] + share * (p->degrees[next] - p->degrees[i]) : 0;
+        x[k] = pow(10, decibels / 20) * cexp(I * M_PI / 180 * phase);
+        if (k % (n / 2)) x[n - k] = conj(x[k]);
+        else x[k] = creal(x[k]);
+    }
+}
+
+bool spectrum_of_points(struct points *points, double rate, double *ret, size_t n, const char *name,
+                        struct fault *fault)
+{
+    double mean = 0;
+    for (size_t i = 0; i < points->n; i++) {
+        const struct partita_design_point *p = &points->list[i];
+        if (!(p->frequency > 0) || !(fabs(p->decibels) <= 1000))
+            return fault_set(fault,
+                             "%s: %g Hz with %g dB: a frequency is above 0, and decibels "
+                             "are within 1000",
+                             name, p->frequency, p->decibels);
+        mean += p->decibels / (double)points->n;
+    }
+    double complex *const x = memory_allocate(n * sizeof *x);
+    if (!x) return memory_fault(fault, "%s: %zu frames", name, n);
+    if (points->degrees) unwrap(points);
+    fill_bins(x, n, points, rate / (double)n, mean > PRESSURE_MEAN ? PRESSURE : 0);
+    enum partita_status status = points->degrees ? PARTITA_OK : minimum_phase(x, n);
+    if (status == PARTITA_OK) status = transform(x, n, 1);
+    const size_t lead = points->degrees ? n / 4 : 0;
+    for (size_t i = 0; i < n; i++) ret[(i + lead) % n] = creal(x[i]) / (double)n;
+    memory_free(x);
+    return status == PARTITA_OK || memory_fault(fault, "%s: transforms of %zu frames", name, n);
+}
