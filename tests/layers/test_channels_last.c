@@ -108,12 +108,17 @@ static void open_first(struct layer *first, const struct layer *last,
 
 // Whether two plans of a direction have the same algorithm with the same sizes. Winograd's tiles
 // have another price with channels last; rows of planes, and few taps of cpu/gemm along the
-// outputs, are summed only with channels first.
+// outputs, are summed only with channels first. With channels last a task of backward weight of
+// cpu/overlap-save has several groups: with fewer tasks its blocks are summed in more parts, whose
+// price may make longer or shorter ones cheaper.
 static bool same_algorithm(const struct partita_plan *a, const struct partita_plan *b)
 {
     const bool same = a->choice.variant == b->choice.variant &&
                       a->choice.flops == b->choice.flops && a->choice.hop == b->choice.hop;
     const char *engine = a->engine->name;
+    if (!strcmp(engine, "cpu/overlap-save") && a->direction == PARTITA_BACKWARD_WEIGHT &&
+        a->shape.groups > 1)
+        return false;
     assert_true(same || !strcmp(engine, "cpu/winograd") || !strcmp(engine, "cpu/depthwise") ||
                 (!strcmp(engine, "cpu/gemm") && a->direction == PARTITA_BACKWARD_WEIGHT));
     return same;
@@ -129,10 +134,6 @@ static void check_same(const struct layer *last, const struct layer *first)
                                           first->plan->backward_weight};
     for (int i = 0; i < 3; i++) {
         if (!same_algorithm(compared[i], other[i])) continue;
-        // With fewer tasks, each of several groups, the blocks are summed in more parts.
-        if (results[i] == LAYER_GW && last->problem.groups > 1 &&
-            !strcmp(compared[i]->engine->name, "cpu/overlap-save"))
-            continue;
         const enum layer_array array = results[i];
         struct layer moved = *last;
         moved.array[array] = array == LAYER_GW ? last->array[array] : first_order(last, results[i]);
