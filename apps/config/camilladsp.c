@@ -42,23 +42,16 @@ static bool parse_gain_filter(struct camilladsp *c, const yaml_node_t *map, stru
     return yaml_node_check_keys(&c->yaml, map, "gain|scale|inverted|mute") && parse_gain(c, map, e);
 }
 
-static bool parse_coefficient(struct camilladsp *c, const char *what, const yaml_node_t *value,
-                              double *ret)
-{
-    const struct network_number number = {what, yaml_node_line(value), -1e30, 1e30};
-    const char *text = yaml_node_text(value);
-    return network_parse_number(c->network, &number, text ? text : "", ret, NULL, c->yaml.fault);
-}
-
 // Reads a list of numbers into impulse->values.
 static bool parse_values(struct camilladsp *c, const yaml_node_t *list, struct impulse *impulse)
 {
+    const struct network_number number = {"value", 0, -MAX_COEFFICIENT, MAX_COEFFICIENT};
     const size_t n = yaml_node_count(list);
     if (!n) return yaml_node_fault(&c->yaml, list, "needs a list of numbers, such as [0.5, 0.5]");
     if (!network_allocate_values(c->network, impulse, n, c->yaml.fault)) return false;
     for (size_t i = 0; i < n; i++)
-        if (!parse_coefficient(c, "value", yaml_node_element(&c->yaml, list, i),
-                               &impulse->values[i]))
+        if (!yaml_node_number(&c->yaml, yaml_node_element(&c->yaml, list, i), &number,
+                              &impulse->values[i], NULL))
             return false;
     return true;
 }
@@ -199,7 +192,9 @@ static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map, st
     if (!yaml_node_get_list(&c->yaml, map, "a", &a) || !yaml_node_get_list(&c->yaml, map, "b", &b))
         return false;
     const size_t n = yaml_node_count(a);
-    if (n && !parse_coefficient(c, "a", yaml_node_element(&c->yaml, a, 0), &first)) return false;
+    const struct network_number number = {"a", 0, -MAX_COEFFICIENT, MAX_COEFFICIENT};
+    if (n && !yaml_node_number(&c->yaml, yaml_node_element(&c->yaml, a, 0), &number, &first, NULL))
+        return false;
     if (n > 1 || first != 1)
         return yaml_node_fault(&c->yaml, a,
                                "a: only [1] can be convolved; a Biquad of type Free has feedback");
@@ -254,12 +249,9 @@ static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct e
 
 static bool select_channel(struct camilladsp *c, const yaml_node_t *node, bool *selected)
 {
-    const struct network_number number = {"channel", yaml_node_line(node), 0,
-                                          (double)c->channels - 1};
-    const char *text = yaml_node_text(node);
+    const struct network_number number = {"channel", 0, 0, (double)c->channels - 1};
     uint64_t channel = 0;
-    if (!network_parse_number(c->network, &number, text ? text : "", NULL, &channel, c->yaml.fault))
-        return false;
+    if (!yaml_node_number(&c->yaml, node, &number, NULL, &channel)) return false;
     selected[channel] = true;
     return true;
 }

@@ -6,6 +6,8 @@
 
 #include "yaml_node.h"
 
+#define MAX_COEFFICIENT 1e30
+
 struct camilladsp {
     struct yaml_source yaml;
     struct network *network;

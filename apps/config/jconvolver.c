@@ -47,17 +47,6 @@ static bool parse_whole(const struct jconvolver *j, size_t word, const char *wha
     return network_parse_number(j->network, &number, j->words[word], NULL, ret, j->fault);
 }
 
-static bool parse_gain(const struct jconvolver *j, size_t word, double *ret)
-{
-    const struct network_number number = {"gain", j->line, -MAX_GAIN, MAX_GAIN};
-    return network_parse_number(j->network, &number, j->words[word], ret, NULL, j->fault);
-}
-
-static bool parse_delay(const struct jconvolver *j, size_t word, uint64_t *ret)
-{
-    return parse_whole(j, word, "delay", 0, NETWORK_MAX_DELAY, ret);
-}
-
 // Input and output, counted from 1, as words `word` and `word` + 1.
 static bool parse_path(const struct jconvolver *j, size_t word, size_t *ret_in, size_t *ret_out)
 {
@@ -66,6 +55,19 @@ static bool parse_path(const struct jconvolver *j, size_t word, size_t *ret_in, 
                       parse_whole(j, word + 1, "output", 1, (double)j->network->out_channels, &out);
     *ret_in = (size_t)in - 1;
     *ret_out = (size_t)out - 1;
+    return good;
+}
+
+// The words that all responses begin with: input, output, gain and delay.
+static bool parse_term(const struct jconvolver *j, struct network_term *ret)
+{
+    const struct network_number gain = {"gain", j->line, -MAX_GAIN, MAX_GAIN};
+    uint64_t delay = 0;
+    const bool good =
+        parse_path(j, 0, &ret->in, &ret->out) &&
+        network_parse_number(j->network, &gain, j->words[2], &ret->gain, NULL, j->fault) &&
+        parse_whole(j, 3, "delay", 0, NETWORK_MAX_DELAY, &delay);
+    ret->delay = (double)delay;
     return good;
 }
 
@@ -122,14 +124,12 @@ static bool command_read(struct jconvolver *j)
 {
     struct network_term term = {0};
     struct impulse impulse = {.source = IMPULSE_FILE, .line = j->line};
-    uint64_t delay = 0, channel = 0;
-    if (!parse_path(j, 0, &term.in, &term.out) || !parse_gain(j, 2, &term.gain) ||
-        !parse_delay(j, 3, &delay) ||
+    uint64_t channel = 0;
+    if (!parse_term(j, &term) ||
         !parse_whole(j, 4, "offset", 0, NETWORK_MAX_DELAY, &impulse.offset) ||
         !parse_whole(j, 5, "length", 0, NETWORK_MAX_DELAY, &impulse.length) ||
         !parse_whole(j, 6, "channel", 1, NETWORK_MAX_TERMS, &channel))
         return false;
-    term.delay = (double)delay;
     impulse.channel = (size_t)channel - 1;
     impulse.path = network_file(j->folder, j->words[7]);
     return network_add_impulse(j->network, &impulse, &term.impulse, j->fault) &&
@@ -139,12 +139,7 @@ static bool command_read(struct jconvolver *j)
 static bool command_dirac(struct jconvolver *j)
 {
     struct network_term term = {.impulse = IMPULSE_UNIT};
-    uint64_t delay = 0;
-    if (!parse_path(j, 0, &term.in, &term.out) || !parse_gain(j, 2, &term.gain) ||
-        !parse_delay(j, 3, &delay))
-        return false;
-    term.delay = (double)delay;
-    return add_response(j, term);
+    return parse_term(j, &term) && add_response(j, term);
 }
 
 // A Hilbert transformer of `length` taps with a raised cosine as window: 0.43 + 0.57 cos. Every
@@ -163,16 +158,14 @@ static bool command_hilbert(struct jconvolver *j)
 {
     struct network_term term = {0};
     struct impulse impulse = {.line = j->line};
-    uint64_t delay = 0, length = 0;
-    if (!parse_path(j, 0, &term.in, &term.out) || !parse_gain(j, 2, &term.gain) ||
-        !parse_delay(j, 3, &delay) ||
-        !parse_whole(j, 4, "length", MIN_HILBERT, MAX_HILBERT, &length))
+    uint64_t length = 0;
+    if (!parse_term(j, &term) || !parse_whole(j, 4, "length", MIN_HILBERT, MAX_HILBERT, &length))
         return false;
-    if (delay < length / 2)
+    const double half = (double)(length / 2);
+    if (term.delay < half)
         return network_fault(j->network, j->line, j->fault,
-                             "delay: %llu is less than half of the length, %llu",
-                             (unsigned long long)delay, (unsigned long long)length / 2);
-    term.delay = (double)(delay - length / 2);
+                             "delay: %.0f is less than half of the length, %.0f", term.delay, half);
+    term.delay -= half;
     if (!network_allocate_values(j->network, &impulse, (size_t)length, j->fault)) return false;
     fill_hilbert(impulse.values, (size_t)length);
     return network_add_impulse(j->network, &impulse, &term.impulse, j->fault) &&

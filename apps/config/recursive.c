@@ -14,7 +14,6 @@
 #define BUTTERWORTH .family = PARTITA_FAMILY_BUTTERWORTH
 #define LINKWITZ_RILEY .family = PARTITA_FAMILY_LINKWITZ_RILEY
 #define MIN_POSITIVE 1e-6
-#define MAX_COEFFICIENT 1e30
 
 static const double SOUND_MM_PER_SECOND = 343000;
 enum { MAX_ORDER = 16 };
@@ -128,7 +127,8 @@ static bool read_graphic(struct camilladsp *c, const yaml_node_t *map, struct el
 {
     const double half = c->network->rate / 2;
     const struct network_number low_key = {"freq_min", 0, MIN_POSITIVE, half},
-                                high_key = {"freq_max", 0, MIN_POSITIVE, half};
+                                high_key = {"freq_max", 0, MIN_POSITIVE, half},
+                                gain = {"gains", 0, -40, 40};
     double low = 20, high = 20000;
     const yaml_node_t *gains;
     if (!yaml_node_check_keys(&c->yaml, map, "type|freq_min|freq_max|gains") ||
@@ -143,13 +143,10 @@ static bool read_graphic(struct camilladsp *c, const yaml_node_t *map, struct el
     struct partita_section *s = add_sections(c, map, n, NULL, e);
     const double octaves = log2(high / low) / (double)n;
     for (size_t i = 0; s && i < n; i++) {
-        const yaml_node_t *node = yaml_node_element(&c->yaml, gains, i);
-        const struct network_number number = {"gains", yaml_node_line(node), -40, 40};
-        const char *text = yaml_node_text(node);
         s[i].frequency = low * exp2(((double)i + 0.5) * octaves);
         s[i].bandwidth = octaves;
-        if (!network_parse_number(c->network, &number, text ? text : "", &s[i].gain, NULL,
-                                  c->yaml.fault))
+        if (!yaml_node_number(&c->yaml, yaml_node_element(&c->yaml, gains, i), &gain, &s[i].gain,
+                              NULL))
             return false;
     }
     return s;

@@ -121,13 +121,19 @@ bool yaml_node_get_flag(struct yaml_source *source, const yaml_node_t *map, cons
     return true;
 }
 
+bool yaml_node_number(struct yaml_source *source, const yaml_node_t *node,
+                      const struct network_number *number, double *real, uint64_t *whole)
+{
+    const struct network_number here = {number->what, yaml_node_line(node), number->low,
+                                        number->high};
+    const char *text = yaml_node_text(node);
+    return network_parse_number(source->network, &here, text ? text : "", real, whole,
+                                source->fault);
+}
+
 bool yaml_node_get_number(struct yaml_source *source, const yaml_node_t *map,
                           const struct network_number *key, double *real, uint64_t *whole)
 {
     const yaml_node_t *node = yaml_node_get(source, map, key->what);
-    const char *text = yaml_node_text(node);
-    if (!node) return true;
-    if (!text) return yaml_node_fault(source, node, "%s: is not a number", key->what);
-    const struct network_number number = {key->what, yaml_node_line(node), key->low, key->high};
-    return network_parse_number(source->network, &number, text, real, whole, source->fault);
+    return !node || yaml_node_number(source, node, key, real, whole);
 }

@@ -50,8 +50,11 @@ bool yaml_node_get_text(struct yaml_source *source, const yaml_node_t *map, cons
 bool yaml_node_get_list(struct yaml_source *source, const yaml_node_t *map, const char *key,
                         const yaml_node_t **ret);
 
-// The value of a key that may be absent, then *value stays as it is. `key->line` is not used; real
-// and whole: see network_parse_number.
+// The number that a node is; `number->line` is not used, real and whole: see network_parse_number.
+bool yaml_node_number(struct yaml_source *source, const yaml_node_t *node,
+                      const struct network_number *number, double *real, uint64_t *whole);
+
+// The value of a key that may be absent, then *value stays as it is.
 bool yaml_node_get_flag(struct yaml_source *source, const yaml_node_t *map, const char *key,
                         bool *value);
 bool yaml_node_get_number(struct yaml_source *source, const yaml_node_t *map,

@@ -298,7 +298,7 @@ class Recursive(WithYaml):
             (one("type: Lowpass, freq: 30k, q: 1"), "a.yml:8: freq: '30k' is not a number from 0 to 24000"),
             (one("type: Lowpass, freq: -1, q: 1"), "a.yml:8: freq: '-1'"),
             (one("type: Lowpass, freq: nan, q: 1"), "a.yml:8: freq: 'nan'"),
-            (one("type: Lowpass, freq: [1], q: 1"), "a.yml:8: freq: is not a number"),
+            (one("type: Lowpass, freq: [1], q: 1"), "a.yml:8: freq: '' is not a number from 0 to 24000"),
             (one("type: Lowpass, q: 1"), "a.yml:8: needs a value of freq"),
             (one("type: Lowpass, freq: 100"), "a.yml:8: needs a value of q"),
             (one("type: Lowpass, freq: 100, q: 0"), "a.yml:8: q: '0' is not a number from 1e-06 to 1000000"),
