@@ -118,3 +118,61 @@ bool option_words_fit_templates(const struct settings *s, const bool given[MAX_O
     return !s->templates || ((s->threshold > 0 || s->mad > 0) && !(s->threshold > 1)) ||
            fault_set(fault, "--templates needs --threshold up to 1, or --mad, for example --mad 8");
 }
+
+// A negative level apart from its option, whose value may be left out.
+static bool refuse_negative(enum command command, const char *written, struct fault *fault)
+{
+    for (size_t i = 0; i < n_option_rows; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (row->kind == OPTION_LEVEL && row->commands & 1u << command)
+            return fault_set(fault,
+                             "%s: no such option; the value of --%s follows an equals sign: "
+                             "--%s=%s",
+                             written, row->name, row->name, written);
+    }
+    return fault_set(fault, "%s: no such option", written);
+}
+
+// The commands that have an option of this name, or the nearest option of this command.
+static bool refuse_unknown(enum command command, const char *written, struct fault *fault)
+{
+    char name[64] = "", commands[128] = "", hint[NEAREST_HINT_SIZE];
+    if (written[1] >= '0' && written[1] <= '9') return refuse_negative(command, written, fault);
+    if (strncmp(written, "--", 2) == 0)
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(written + 2, "="), written + 2);
+    struct nearest nearest = nearest_to(name);
+    unsigned others = 0;
+    for (size_t i = 0; i < n_option_rows && *name; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (row->commands & 1u << command) nearest_try(&nearest, row->name);
+        else if (strcmp(row->name, name) == 0) others |= row->commands;
+    }
+    for (int c = 0; c < N_COMMANDS; c++) {
+        const size_t at = strlen(commands);
+        if (others & 1u << c)
+            snprintf(commands + at, sizeof commands - at, "%s%s", at ? ", " : "; it belongs to ",
+                     command_rows[c].name);
+    }
+    return fault_set(fault, "%s: no such option%s%s", written, commands,
+                     *commands ? "" : nearest_hint(&nearest, "--", hint));
+}
+
+bool option_words_unknown(enum command command, const char *written, struct fault *fault)
+{
+    char names[256] = "";
+    const size_t length = strcspn(written, "=");
+    int n = 0;
+    for (size_t i = 0; i < n_option_rows; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (!(row->commands & 1u << command) || strncmp(written, "--", 2) != 0 || length <= 2 ||
+            strncmp(row->name, written + 2, length - 2) != 0)
+            continue;
+        if (strlen(row->name) == length - 2)
+            return fault_set(fault, "%s: --%s takes no value", written, row->name);
+        const size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, "%s--%s", n++ ? ", " : "", row->name);
+    }
+    if (n == 0) return refuse_unknown(command, written, fault);
+    return n > 1 ? fault_set(fault, "%s: ambiguous: %s", written, names)
+                 : fault_set(fault, "%s: %s takes no value", written, names);
+}

@@ -19,6 +19,10 @@ bool option_words_of_status(struct fault *fault, enum command command, enum part
 bool option_words_fit_templates(const struct settings *s, const bool given[MAX_OPTION_ROWS],
                                 struct fault *fault);
 
+// Why getopt does not accept an option: it is unknown, the beginning of several names, or a flag
+// with a value. Returns false.
+bool option_words_unknown(enum command command, const char *written, struct fault *fault);
+
 // A partita_log callback that stores the last line in `user`, a struct fault.
 void option_words_log(void *user, const char *text);
 

@@ -98,10 +98,11 @@ size_t options_max_channels(const struct settings *settings)
     return settings->max_channels == NOT_GIVEN ? 1024 : (size_t)settings->max_channels;
 }
 
-// The commands whose operands are files.
-static const unsigned file_commands =
-    1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE | 1u << COMMAND_CHANNELIZE |
-    1u << COMMAND_PAIRS | 1u << COMMAND_JOIN | 1u << COMMAND_DECONVOLVE | 1u << COMMAND_INVERT;
+// Their operands are no files, or not all of them.
+enum {
+    WORD_COMMANDS =
+        1 << COMMAND_LAYER | 1 << COMMAND_DESIGN | 1 << COMMAND_CONTROL | 1 << COMMAND_HELP
+};
 
 // Of the kinds of numbers: the suffixes, and what messages say.
 static const struct number_kind {
@@ -339,72 +340,12 @@ static const struct option_row *row_of(enum command command, int found)
     return NULL;
 }
 
-// A negative level apart from its option, whose value may be left out.
-static bool refuse_negative(enum command command, const char *written, struct fault *fault)
-{
-    for (size_t i = 0; i < n_option_rows; i++) {
-        const struct option_row *row = &option_rows[i];
-        if (row->kind == OPTION_LEVEL && row->commands & 1u << command)
-            return fault_set(fault,
-                             "%s: no such option; the value of --%s follows an equals sign: "
-                             "--%s=%s",
-                             written, row->name, row->name, written);
-    }
-    return fault_set(fault, "%s: no such option", written);
-}
-
-// The commands that have an option of this name, or the nearest option of this command.
-static bool refuse_unknown(enum command command, const char *written, struct fault *fault)
-{
-    char name[64] = "", commands[128] = "", hint[NEAREST_HINT_SIZE];
-    if (written[1] >= '0' && written[1] <= '9') return refuse_negative(command, written, fault);
-    if (strncmp(written, "--", 2) == 0)
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(written + 2, "="), written + 2);
-    struct nearest nearest = nearest_to(name);
-    unsigned others = 0;
-    for (size_t i = 0; i < n_option_rows && *name; i++) {
-        const struct option_row *row = &option_rows[i];
-        if (row->commands & 1u << command) nearest_try(&nearest, row->name);
-        else if (strcmp(row->name, name) == 0) others |= row->commands;
-    }
-    for (int c = 0; c < N_COMMANDS; c++) {
-        const size_t at = strlen(commands);
-        if (others & 1u << c)
-            snprintf(commands + at, sizeof commands - at, "%s%s", at ? ", " : "; it belongs to ",
-                     command_rows[c].name);
-    }
-    return fault_set(fault, "%s: no such option%s%s", written, commands,
-                     *commands ? "" : nearest_hint(&nearest, "--", hint));
-}
-
-// Why getopt does not accept an option: it is unknown, the beginning of several names, or a flag
-// with a value.
-static bool explain_unknown(enum command command, const char *written, struct fault *fault)
-{
-    char names[256] = "";
-    const size_t length = strcspn(written, "=");
-    int n = 0;
-    for (size_t i = 0; i < n_option_rows; i++) {
-        const struct option_row *row = &option_rows[i];
-        if (!(row->commands & 1u << command) || strncmp(written, "--", 2) != 0 || length <= 2 ||
-            strncmp(row->name, written + 2, length - 2) != 0)
-            continue;
-        if (strlen(row->name) == length - 2)
-            return fault_set(fault, "%s: --%s takes no value", written, row->name);
-        const size_t at = strlen(names);
-        snprintf(names + at, sizeof names - at, "%s--%s", n++ ? ", " : "", row->name);
-    }
-    if (n == 0) return refuse_unknown(command, written, fault);
-    return n > 1 ? fault_set(fault, "%s: ambiguous: %s", written, names)
-                 : fault_set(fault, "%s: %s takes no value", written, names);
-}
-
 static bool take_option(struct settings *s, int found, const char *written,
                         bool given[MAX_OPTION_ROWS], struct fault *fault)
 {
     if (found == ':') return fault_set(fault, "%s: needs a value", written);
     const struct option_row *row = found == '?' ? NULL : row_of(s->command, found);
-    if (!row) return explain_unknown(s->command, written, fault);
+    if (!row) return option_words_unknown(s->command, written, fault);
     bool *before = &given[row - option_rows];
     if (*before && row->kind != OPTION_FLAG && row->kind != OPTION_LIST)
         return fault_set(fault, "--%s: given twice", row->name);
@@ -458,7 +399,7 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
         if (options_want_peaks(s)) return true;
         return fault_set(fault, "needs OUT, unless it prints peaks: add --peaks or --threshold");
     }
-    const bool files = 1u << s->command & file_commands;
+    const bool files = !(1u << s->command & WORD_COMMANDS);
     return fault_set(fault, "needs %s, but %d %s%s %s given%s", command->operands, n,
                      files ? "file " : "", n == 1 ? "name" : "names", n == 1 ? "is" : "are",
                      s->command == COMMAND_LAYER && n > 1
