@@ -138,3 +138,17 @@ bool number_parse(const char *text, enum quantity quantity, struct number *ret)
                            .integer = whole ? (long long)value : 0};
     return true;
 }
+
+int number_parse_list(const char *text, enum quantity quantity, struct number *ret, int max)
+{
+    char word[MAX_DIGITS + 16];
+    for (int n = 0; n < max; text++) {
+        const size_t length = strcspn(text, ",");
+        if (length >= sizeof word) return 0;
+        snprintf(word, sizeof word, "%.*s", (int)length, text);
+        if (!number_parse(word, quantity, &ret[n++])) return 0;
+        text += length;
+        if (!*text) return n;
+    }
+    return 0;
+}

@@ -46,6 +46,10 @@ struct fraction fraction_of(double above, double below, double max_n, double max
 // usable one.
 bool number_parse_rate(const char *text, double *ret);
 
+// Numbers that commas separate; returns how many, or 0 if one is no number or there are more than
+// `max`.
+int number_parse_list(const char *text, enum quantity quantity, struct number *ret, int max);
+
 // False if the text is not such a number. Rounds once, also with a prefix: 4.35M is 4350000.
 // Accepts neither spaces nor infinity nor NaN.
 bool number_parse(const char *text, enum quantity quantity, struct number *ret);

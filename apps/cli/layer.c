@@ -51,7 +51,7 @@ struct layer {
 
 // Numbers of an option such as --stride 2,1.
 struct number_list {
-    int64_t numbers[2 * PARTITA_MAX_RANK];
+    struct number numbers[2 * PARTITA_MAX_RANK];
     int n;
 };
 
@@ -60,20 +60,15 @@ struct number_list {
 static bool parse_list(const char *option, const char *text, int64_t low, int max_n,
                        struct number_list *ret, struct fault *fault)
 {
-    const char *at = text;
-    for (ret->n = 0; ret->n < max_n; at++) {
-        char *end;
-        errno = 0;
-        const int64_t number = strtoll(at, &end, 10);
-        if (end == at || errno || (*end && *end != ',') || number < low || number > MAX_NUMBER)
-            return fault_set(fault, "%s %s: is not a list of whole numbers%s, such as 2,1%s",
-                             option, text, low == 1 ? " from 1 on" : "",
-                             low == 1 ? "" : ", and not the word same");
-        ret->numbers[ret->n++] = number;
-        if (!*end) return true;
-        at = end;
-    }
-    return fault_set(fault, "%s %s: more than %d numbers", option, text, max_n);
+    ret->n = number_parse_list(text, QUANTITY_COUNT, ret->numbers, max_n);
+    bool good = ret->n > 0;
+    for (int i = 0; i < ret->n; i++)
+        good = good && ret->numbers[i].whole && ret->numbers[i].integer >= low &&
+               ret->numbers[i].integer <= MAX_NUMBER;
+    return good ||
+           fault_set(fault, "%s %s: is not a list of up to %d whole numbers%s, such as 2,1%s",
+                     option, text, max_n, low == 1 ? " from 1 on" : "",
+                     low == 1 ? "" : ", and not the word same");
 }
 
 // One number for each axis, or one for all.
@@ -85,7 +80,7 @@ static bool parse_axes(const char *option, const char *text, int rank,
     if (!parse_list(option, text, 1, NPY_DIMENSIONS, &list, fault)) return false;
     if (list.n != 1 && list.n != rank)
         return fault_set(fault, "%s %s: %d numbers for %d axes", option, text, list.n, rank);
-    for (int i = 0; i < rank; i++) values[i] = (size_t)list.numbers[list.n == 1 ? 0 : i];
+    for (int i = 0; i < rank; i++) values[i] = (size_t)list.numbers[list.n == 1 ? 0 : i].integer;
     return true;
 }
 
@@ -102,8 +97,8 @@ static bool parse_pad(const char *text, int rank, struct partita_problem *p, str
                          text, n, rank);
     for (int i = 0; i < rank; i++) {
         const int begin = n == 1 ? 0 : i, end = n == 2 * rank ? rank + i : begin;
-        p->pad_begin[i] = (ptrdiff_t)list.numbers[begin];
-        p->pad_end[i] = (ptrdiff_t)list.numbers[end];
+        p->pad_begin[i] = (ptrdiff_t)list.numbers[begin].integer;
+        p->pad_end[i] = (ptrdiff_t)list.numbers[end].integer;
     }
     return true;
 }
@@ -247,7 +242,7 @@ static bool parse_input_shape(struct layer *layer, struct fault *fault)
         return fault_set(fault, "--input-shape %s: %d numbers, but %s has %d dimensions",
                          layer->settings.input_shape, list.n, layer->gy.name, layer->gy.rank);
     *x = (struct npy_array){.name = "--input-shape", .rank = list.n, .f64 = layer->gy.f64};
-    for (int i = 0; i < list.n; i++) x->shape[i] = (size_t)list.numbers[i];
+    for (int i = 0; i < list.n; i++) x->shape[i] = (size_t)list.numbers[i].integer;
     return true;
 }
 

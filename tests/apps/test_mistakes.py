@@ -83,7 +83,7 @@ MISTAKES = [
     ("correlate ir.wav in.wav", 2, "needs OUT, unless it prints peaks: add --peaks or --threshold"),
     ("correlate --peaks 0 ir.wav in.wav", 2, "--peaks 0: is not a whole number from 1 to 1048576, for example 4"),
     ("design lowpas --cutoff 1k --rate 48k h.wav", 2, "lowpas: no such kind of filter (did you mean lowpass?); choose one of "
-     "lowpass, highpass, bandpass, bandstop, hilbert, differentiator, raised-cosine, root-raised-cosine, table"),
+     "lowpass, highpass, bandpass, bandstop, hilbert, differentiator, raised-cosine, root-raised-cosine, table, eq, crossover"),
     ("design lowpass --rate 48k h.wav", 2, "lowpass needs --cutoff, for example --cutoff 1k"),
     ("design bandpass --cutoff 1k --rate 48k h.wav", 2, "bandpass needs two cutoffs, for example --cutoff 1k,2k"),
     ("design lowpass --cutoff 1k h.wav", 2,
@@ -122,7 +122,7 @@ MISTAKES = [
     ("layer forward --input x4.npy --weight x.npy --output y.npy", 1,
      "x.npy: array of 1 dimensions, but x4.npy has 4; both need the same axes"),
     ("layer forward --input x4.npy --weight w4.npy --output y.npy --pad some", 1,
-     "--pad some: is not a list of whole numbers, such as 2,1, and not the word same"),
+     "--pad some: is not a list of up to 6 whole numbers, such as 2,1, and not the word same"),
     ("plan --taps 1s", 2, "--taps 1s: a time needs the sample rate, which is unknown; add --rate, for example --rate 48k, or "
      "give a number of frames"),
     ("plan ir.wav", 2, "takes no file names, but 1 is given; describe a filter with --taps"),
