@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "network.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -12,10 +11,8 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "io/bytes/bytes.h"
 #include "io/formats/sigmf.h"
-
-// A configuration may hold the taps themselves, as numbers.
-enum { MAX_CONFIGURATION = 8 << 20 };
 
 typedef bool parse_fn(struct network *network, char *text, struct fault *fault);
 
@@ -273,35 +270,15 @@ bool network_parse(struct network *ret, const char *path, char *text, size_t siz
     return good;
 }
 
-char *network_read_text(const char *path, char **ret_text, struct fault *fault)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = file ? malloc(MAX_CONFIGURATION + 1) : NULL;
-    const size_t n = text ? fread(text, 1, MAX_CONFIGURATION, file) : 0;
-    bool good = text != NULL;
-    if (!file) fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
-    else if (!text) fault_set(fault, "%s: out of memory", path);
-    else if (ferror(file)) good = fault_set(fault, "%s: cannot read: %s", path, strerror(errno));
-    else if (n == MAX_CONFIGURATION)
-        good = fault_set(fault, "%s: is larger than %d MB; it is no configuration", path,
-                         MAX_CONFIGURATION >> 20);
-    if (file) (void)fclose(file);
-    if (good) text[n] = 0;
-    *ret_text = text;
-    if (good && skip_mark(path, ret_text, n, fault)) return text;
-    free(text);
-    return NULL;
-}
-
 bool network_read(struct network *ret, const char *path, bool may_be_list, struct fault *fault)
 {
     if (!network_is_named(path)) return name_fault(path, fault);
-    char *text, *whole = network_read_text(path, &text, fault);
-    bool good = whole;
+    char *text = regular_read_text(path, fault);
+    bool good = text != NULL;
     if (good && (parser_of_name(path) != convolver_parse || !network_is_list(text)))
         good = network_parse(ret, path, text, strlen(text), fault);
     else if (good && may_be_list) good = network_read_list(ret, path, text, fault);
     else if (good) good = fault_set(fault, "%s: is a list, which a list cannot name", path);
-    free(whole);
+    free(text);
     return good;
 }

@@ -99,10 +99,6 @@ bool network_read(struct network *ret, const char *path, bool may_be_list, struc
 // Of a list: makes the network the first configuration for this rate, if there is one.
 void network_select(struct network *network, double rate);
 
-// The whole text of a file, allocated; *ret_text begins after its mark of the order of bytes. NULL,
-// with a fault: it cannot be read, is too large or no text.
-char *network_read_text(const char *path, char **ret_text, struct fault *fault);
-
 // The same as network_read for a text in memory that ends with a zero byte and is changed, and
 // whose size is without that byte.
 bool network_parse(struct network *ret, const char *path, char *text, size_t size,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/audio.h"
+#include "io/bytes/bytes.h"
 #include "network.h"
 
 int scenes_find(const struct scenes *scenes, const char *name, struct fault *fault)
@@ -23,9 +23,8 @@ int scenes_find(const struct scenes *scenes, const char *name, struct fault *fau
 
 bool scenes_read(struct scenes *ret, const char *path, struct fault *fault)
 {
-    if (!audio_check_regular(path, fault)) return false; // a pipe could keep a player waiting
-    char *text, *whole = network_read_text(path, &text, fault);
-    bool good = whole && scenes_parse(ret, path, text, fault);
-    free(whole);
+    char *text = regular_read_text(path, fault); // a pipe could keep a player waiting
+    const bool good = text && scenes_parse(ret, path, text, fault);
+    free(text);
     return good;
 }

@@ -201,7 +201,7 @@ class Jconvolver(Config):
         self.fails("convolve", "--config", "a.txt", "x.wav", "out.wav", says=["a.txt", ".conf (jconvolver)"])
         self.fails("convolve", "--config", "absent.conf", "x.wav", "out.wav", says="absent.conf: cannot open")
         os.mkdir("folder.conf")
-        self.fails("convolve", "--config", "folder.conf", "x.wav", "out.wav", says="folder.conf: cannot read")
+        self.fails("convolve", "--config", "folder.conf", "x.wav", "out.wav", says="folder.conf: cannot open: is not a regular file")
         for name in ("a.conf", "ir.wav"):
             self.text("a.conf", "/convolver/new 2 2 64 1000", "/impulse/read 1 1 1 0 0 0 1 ir.wav")
             before = self.read(name)

@@ -51,6 +51,10 @@ void source_close(struct source *source);
 // reading a pipe might wait without end. NULL, with a fault and errno.
 FILE *regular_open(const char *path, struct fault *fault);
 
+// Such a file as a text, without the mark of the order of bytes that some editors write in front,
+// for free; NULL, with a fault.
+char *regular_read_text(const char *path, struct fault *fault);
+
 // Restricts a source at position 0 to the `size` bytes from `offset` on (SIZE_UNKNOWN: up to its
 // end), without `trailing` bytes at their end and without the gaps, which the caller keeps. False,
 // with a fault, if the file is too short.

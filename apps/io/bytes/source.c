@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,6 +55,30 @@ FILE *regular_open(const char *path, struct fault *fault)
               other ? "is not a regular file" : strerror(error));
     errno = error;
     return NULL;
+}
+
+char *regular_read_text(const char *path, struct fault *fault)
+{
+    enum { MAX_TEXT = 8 << 20 }; // a configuration may hold taps
+    static const char MARK[] = "\xEF\xBB\xBF";
+    FILE *file = regular_open(path, fault);
+    char *text = file ? malloc(MAX_TEXT) : NULL;
+    const size_t n = text ? fread(text, 1, MAX_TEXT, file) : 0;
+    const char *why = NULL;
+    if (!file) return NULL;
+    if (!text) why = "out of memory";
+    else if (ferror(file)) why = strerror(errno);
+    else if (n == MAX_TEXT) why = "is larger than 8 MB";
+    else if (memchr(text, 0, n)) why = "holds a zero byte; it is no text";
+    fclose(file);
+    if (why) {
+        fault_set(fault, "%s: %s", path, why);
+        free(text);
+        return NULL;
+    }
+    text[n] = 0;
+    if (strncmp(text, MARK, 3) == 0) memmove(text, text + 3, n - 2);
+    return text;
 }
 
 void source_from_memory(struct source *source, const void *memory, size_t size)
