@@ -76,9 +76,12 @@ const struct command_row command_rows[N_COMMANDS] = {
      "of the input, whose shape is --input-shape; backward-weight reads --input and --grad-output "
      "and writes the gradient of the weights, whose kernel has --kernel-shape. ",
      1},
-    {"design", "KIND [TABLE] OUT", "designs the taps of a filter and writes them to a file",
+    {"design", "KIND [FILE|HZ...] OUT", "designs the taps of a filter and writes them to a file",
      "KIND is lowpass, highpass, bandpass, bandstop, hilbert, differentiator, raised-cosine, "
-     "root-raised-cosine or table. TABLE is a file with a frequency and decibels on each line. "
+     "root-raised-cosine, table, eq or crossover. FILE of table has a frequency and decibels on "
+     "each line. FILE of eq is a list of Equalizer APO, Room EQ Wizard or AutoEq; --section adds "
+     "to it or replaces it. The ways of crossover, each a channel of OUT, meet at each HZ, or "
+     "HZ:lr8 for another family and order than lr4: lr2 to lr16, bw1 to bw16, bessel1 to bessel8. "
      "Bands begin half of --width beside each --cutoff; without --taps the fewest taps are chosen "
      "that reach --attenuation and --ripple. Prints ripple, attenuation and delay of the taps as "
      "they are stored in OUT, which may be .wav, .npy, .txt, .raw and the like. For raised cosines "

@@ -23,7 +23,8 @@ static bool begins(const char *text, const char *start)
 // The length of the name of a struct at the start of the text, 0 if there is none.
 static size_t struct_prefix(const char *text)
 {
-    static const char *const structs[] = {"problem.", "options.", "design.", "correction."};
+    static const char *const structs[] = {"problem.",    "options.",   "design.",
+                                          "correction.", "equalizer.", "crossover."};
     for (size_t i = 0; i < sizeof structs / sizeof *structs; i++)
         if (begins(text, structs[i])) return strlen(structs[i]);
     return 0;
@@ -101,22 +102,39 @@ void option_words_log(void *user, const char *text)
     fault_set(user, "%s", text);
 }
 
-bool option_words_fit_templates(const struct settings *s, const bool given[MAX_OPTION_ROWS],
-                                struct fault *fault)
+// Refuses an option that is in the list, or if these are the fitting ones, one that is not.
+static bool check_given(const bool given[MAX_OPTION_ROWS], const char *list, bool fitting,
+                        const char *with, struct fault *fault)
 {
-    static const char fitting[] =
-        "|templates|mad|threshold|min-distance|peaks|normalised|format|iq|rate|channels|max-"
-        "channels|max-memory|threads|json|quiet|help|";
     char word[64];
-    if (!s->templates && s->mad > 0) return fault_set(fault, "--mad needs --templates");
-    for (size_t i = 0; s->templates && i < n_option_rows; i++) {
+    for (size_t i = 0; i < n_option_rows; i++) {
         snprintf(word, sizeof word, "|%s|", option_rows[i].name);
-        if (given[i] && !strstr(fitting, word))
-            return fault_set(fault, "--%s does not go with --templates; leave out one of them",
-                             option_rows[i].name);
+        if (given[i] && !strstr(list, word) == fitting)
+            return fault_set(fault, "--%s does not go with %s; leave out one of them",
+                             option_rows[i].name, with);
     }
-    return !s->templates || ((s->threshold > 0 || s->mad > 0) && !(s->threshold > 1)) ||
-           fault_set(fault, "--templates needs --threshold up to 1, or --mad, for example --mad 8");
+    return true;
+}
+
+bool option_words_fit(const struct settings *s, const bool given[MAX_OPTION_ROWS],
+                      struct fault *fault)
+{
+    const char *const kind = s->operands[0];
+    const char *unfit = "|section|exact-gains|linear-phase|tail|gain|delay|invert|";
+    if (s->command == COMMAND_DESIGN && strcmp(kind, "eq") == 0)
+        unfit = "|cutoff|ripple|equiripple|minimum-phase|delay|invert|";
+    if (s->command == COMMAND_DESIGN && strcmp(kind, "crossover") == 0)
+        unfit = "|cutoff|ripple|equiripple|minimum-phase|width|attenuation|section|exact-gains|";
+    if (s->command == COMMAND_DESIGN) return check_given(given, unfit, false, kind, fault);
+    if (!s->templates && s->mad > 0) return fault_set(fault, "--mad needs --templates");
+    return !s->templates ||
+           (check_given(given,
+                        "|templates|mad|threshold|min-distance|peaks|normalised|format|iq|rate|"
+                        "channels|max-channels|max-memory|threads|json|quiet|help|",
+                        true, "--templates", fault) &&
+            (((s->threshold > 0 || s->mad > 0) && !(s->threshold > 1)) ||
+             fault_set(fault,
+                       "--templates needs --threshold up to 1, or --mad, for example --mad 8")));
 }
 
 // A negative level apart from its option, whose value may be left out.

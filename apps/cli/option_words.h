@@ -15,9 +15,10 @@ bool option_words(enum command command, struct fault *fault);
 bool option_words_of_status(struct fault *fault, enum command command, enum partita_status status,
                             const struct fault *log);
 
-// False, with a fault, if an option that was given does not go with --templates.
-bool option_words_fit_templates(const struct settings *s, const bool given[MAX_OPTION_ROWS],
-                                struct fault *fault);
+// False, with a fault, if an option that was given does not go with --templates, or with the kind
+// of a design.
+bool option_words_fit(const struct settings *s, const bool given[MAX_OPTION_ROWS],
+                      struct fault *fault);
 
 // Why getopt does not accept an option: it is unknown, the beginning of several names, or a flag
 // with a value. Returns false.

@@ -440,8 +440,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
         if (!take_option(&s, found, argv[optind > before ? optind - 1 : before], given, fault))
             return false;
     }
-    if (!take_operands(&s, argc, argv, fault) ||
-        (!s.help && !option_words_fit_templates(&s, given, fault)))
+    if (!take_operands(&s, argc, argv, fault) || (!s.help && !option_words_fit(&s, given, fault)))
         return false;
     if (s.true_stereo) s.matrix_order = MATRIX_IN_OUT;
     if (s.matrix_order == MATRIX_IN_OUT) s.matrix = 1;

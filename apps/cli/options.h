@@ -132,6 +132,10 @@ struct settings {
     double width, attenuation, ripple; // Hz, dB, dB; 0: chosen
     int64_t design_taps;               // 0: chosen
     int equiripple, minimum_phase;
+    struct word_list sections;
+    const char *gains, *delays, *invert; // of each way of a crossover
+    double design_tail;                  // dB; 0: chosen
+    int linear_phase, exact_gains;
     // invert
     struct partita_correction correction; // what has an option of its own
     const char *target;

@@ -117,12 +117,10 @@ static void print_bands(const struct achieved *a, bool pass, FILE *to)
     fprintf(to, "\n");
 }
 
-bool achieved_print(const struct achieved *a, FILE *to)
+static void print_design(const struct achieved *a, FILE *to)
 {
     const struct partita_design_result *r = &a->result;
     const bool hilbert = a->specification->design.kind == PARTITA_DESIGN_HILBERT;
-    char name[ENCODING_NAME_SIZE];
-    fprintf(to, "taps         %zu, stored as %s\n", a->n, encoding_short_name(a->encoding, name));
     fprintf(to, "ripple       %.4g dB", r->ripple);
     print_bands(a, true, to);
     if (isfinite(r->attenuation)) {
@@ -140,8 +138,31 @@ bool achieved_print(const struct achieved *a, FILE *to)
             a->specification->design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE
                 ? " after a pair of this filter"
                 : "");
-    fprintf(to, "delay        %.6g frames", r->delay);
-    if (a->settings->rate > 0) fprintf(to, ", %.6g ms", 1000 * r->delay / rate_of(a));
+}
+
+static void print_equalizer(const struct achieved *a, FILE *to)
+{
+    const struct partita_equalizer_result *r = &a->specification->equalizer.result;
+    const size_t ways = a->specification->ways;
+    if (ways > 1) fprintf(to, "ways         %zu, from the lowest one on\n", ways);
+    fprintf(to, "deviation    %.3g dB of %s, at %.6g Hz\n", r->deviation,
+            ways > 1 ? "the sum of all ways from 0 dB" : "the magnitude from that of the sections",
+            r->deviation_frequency);
+    fprintf(to, "gain         %.2f dB at %.6g Hz%s\n", r->gain, r->gain_frequency,
+            r->gain > 0.005 && ways == 1 ? ", by which loud signals clip unless --gain lowers them"
+                                         : "");
+    fprintf(to, "tail         %.1f dB below all energy\n", r->tail);
+}
+
+bool achieved_print(const struct achieved *a, FILE *to)
+{
+    char name[ENCODING_NAME_SIZE];
+    fprintf(to, "taps         %zu, stored as %s\n", a->n, encoding_short_name(a->encoding, name));
+    if (a->specification->equalizes) print_equalizer(a, to);
+    else print_design(a, to);
+    const double delay = a->result.delay;
+    fprintf(to, "delay        %.6g frames", delay);
+    if (a->settings->rate > 0) fprintf(to, ", %.6g ms", 1000 * delay / rate_of(a));
     fprintf(to, "\n");
     return fflush(to) == 0;
 }
@@ -153,23 +174,15 @@ static const char *method_name(const struct partita_design *d)
     return truncated ? "truncated" : "kaiser";
 }
 
-bool achieved_print_json(const struct achieved *a, FILE *to)
+static void add_design(const struct achieved *a, json_t *j)
 {
     const struct partita_design *d = &a->specification->design;
     const struct partita_design_result *r = &a->result;
-    const bool rate = a->settings->rate > 0;
-    char name[ENCODING_NAME_SIZE];
-    json_t *j = json_report("partita-design/1", command_rows[COMMAND_DESIGN].name);
     json_t *cutoff = json_array();
     for (int i = 0; i < 2; i++)
         if (d->cutoff[i] > 0) json_array_append_new(cutoff, json_finite(d->cutoff[i]));
-    json_object_set_new(j, "kind", json_text(a->specification->kind));
     json_object_set_new(j, "method", json_text(method_name(d)));
     json_object_set_new(j, "minimum_phase", json_boolean(d->minimum_phase));
-    json_object_set_new(j, "out", json_text(specification_out(a->settings)));
-    json_object_set_new(j, "type", json_text(encoding_short_name(a->encoding, name)));
-    json_object_set_new(j, "taps", json_integer((json_int_t)a->n));
-    json_object_set_new(j, "rate_hz", json_rate(a->settings->rate));
     json_object_set_new(j, "cutoff", cutoff);
     json_object_set_new(j, "width", json_finite(r->width));
     json_object_set_new(j, "ripple_db", json_finite(r->ripple));
@@ -180,8 +193,34 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
                         pulse ? json_finite(a->interference.rms) : json_null());
     json_object_set_new(j, "interference_worst",
                         pulse ? json_finite(a->interference.worst) : json_null());
-    json_object_set_new(j, "delay_frames", json_finite(r->delay));
+}
+
+static void add_equalizer(const struct achieved *a, json_t *j)
+{
+    const struct partita_equalizer_result *r = &a->specification->equalizer.result;
+    json_object_set_new(j, "linear_phase", json_boolean(a->settings->linear_phase));
+    json_object_set_new(j, "channels", json_integer((json_int_t)a->specification->ways));
+    json_object_set_new(j, "tail_db", json_finite(r->tail));
+    json_object_set_new(j, "deviation_db", json_finite(r->deviation));
+    json_object_set_new(j, "deviation_hz", json_finite(r->deviation_frequency));
+    json_object_set_new(j, "gain_db", json_finite(r->gain));
+    json_object_set_new(j, "gain_hz", json_finite(r->gain_frequency));
+}
+
+bool achieved_print_json(const struct achieved *a, FILE *to)
+{
+    const bool rate = a->settings->rate > 0, equalizes = a->specification->equalizes;
+    char name[ENCODING_NAME_SIZE];
+    json_t *j = json_report(equalizes ? "partita-equalizer/1" : "partita-design/1",
+                            command_rows[COMMAND_DESIGN].name);
+    json_object_set_new(j, "kind", json_text(a->specification->kind));
+    json_object_set_new(j, "out", json_text(specification_out(a->settings)));
+    json_object_set_new(j, "type", json_text(encoding_short_name(a->encoding, name)));
+    json_object_set_new(j, "taps", json_integer((json_int_t)a->n));
+    json_object_set_new(j, "rate_hz", json_rate(a->settings->rate));
+    (equalizes ? add_equalizer : add_design)(a, j);
+    json_object_set_new(j, "delay_frames", json_finite(a->result.delay));
     json_object_set_new(j, "delay_seconds",
-                        rate ? json_finite(r->delay / rate_of(a)) : json_null());
+                        rate ? json_finite(a->result.delay / rate_of(a)) : json_null());
     return json_print(j, to);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "achieved.h"
+#include "base/interleave.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/option_words.h"
@@ -19,7 +20,7 @@ struct job {
     struct settings settings;
     struct specification specification;
     struct fault log; // the library's last line
-    double *taps;
+    double *taps;     // [channels][n]
     size_t n;
     struct audio_info info;
     struct partita_design_result result, // of the taps as they are stored,
@@ -72,8 +73,8 @@ static bool choose_format(struct job *job, struct fault *fault)
     if (s->output_format && (got->kind != wanted.kind || got->bytes != wanted.bytes))
         return fault_set(fault, "%s: cannot store %s samples; use --output-format f32", out,
                          s->output_format);
-    job->info.channels = 1;
-    job->info.rank = 1;
+    job->info.channels = job->specification.ways;
+    job->info.rank = job->info.channels > 1 ? 2 : 1;
     job->info.rate = s->rate;
     report_stored_rate(s, specification_out(s), &job->info);
     if (job->info.container != CONTAINER_WAV || s->rate > 0) return true;
@@ -85,13 +86,15 @@ static bool choose_format(struct job *job, struct fault *fault)
 
 static bool design_filter(struct job *job, struct fault *fault)
 {
-    struct partita_design *design = &job->specification.design;
-    design->log = (struct partita_log){option_words_log, &job->log};
-    enum partita_status status = partita_design_taps_count(design, &job->n);
+    struct specification *s = &job->specification;
+    s->design.log = s->equalizer.crossover.log = (struct partita_log){option_words_log, &job->log};
+    enum partita_status status = s->equalizes ? equalizer_taps(&s->equalizer, NULL, &job->n)
+                                              : partita_design_taps_count(&s->design, &job->n);
     if (status) return job_fail(job, status, fault);
-    job->taps = malloc(job->n * sizeof *job->taps);
+    job->taps = malloc(s->ways * job->n * sizeof *job->taps);
     if (!job->taps) return fault_set(fault, "out of memory");
-    status = partita_design_taps(design, job->taps, job->n);
+    status = s->equalizes ? equalizer_taps(&s->equalizer, job->taps, &job->n)
+                          : partita_design_taps(&s->design, job->taps, job->n);
     return status == PARTITA_OK || job_fail(job, status, fault);
 }
 
@@ -99,14 +102,18 @@ static bool design_filter(struct job *job, struct fault *fault)
 static bool round_taps(struct job *job, struct fault *fault)
 {
     struct sample_counts counts = {0};
-    const size_t bytes = encoding_size(job->info.encoding);
-    unsigned char *stored = malloc(job->n * bytes);
+    const size_t bytes = encoding_size(job->info.encoding), n = job->specification.ways * job->n;
+    unsigned char *stored = malloc(n * bytes);
     if (!stored) return fault_set(fault, "out of memory");
-    partita_design_measure(&job->specification.design, job->taps, job->n, &job->exact);
-    samples_encode_f64(stored, job->taps, job->n, job->info.encoding, &counts);
-    samples_decode_f64(job->taps, stored, job->n, job->info.encoding);
+    if (!job->specification.equalizes)
+        partita_design_measure(&job->specification.design, job->taps, n, &job->exact);
+    samples_encode_f64(stored, job->taps, n, job->info.encoding, &counts);
+    samples_decode_f64(job->taps, stored, n, job->info.encoding);
     free(stored);
     job->clipped = counts.clipped;
+    job->result.delay = job->specification.equalizer.result.delay;
+    job->result.attenuation = INFINITY;
+    if (job->specification.equalizes) return true;
     // If the number of taps was chosen, the design still says for which width.
     const enum partita_status status =
         partita_design_measure(&job->specification.design, job->taps, job->n, &job->result);
@@ -130,7 +137,7 @@ static void warn_of_misses(struct job *job, const struct achieved *achieved)
     double period;
     const bool measured = job->specification.design.kind != PARTITA_DESIGN_TABLE &&
                           !achieved_pulse(achieved, &period);
-    job->missed = measured && misses(s, r);
+    job->missed = measured && !job->specification.equalizes && misses(s, r);
     if (!job->missed) return;
     const bool rounded = !misses(s, &job->exact);
     const char *remedy = rounded          ? "use --output-format f64"
@@ -142,6 +149,20 @@ static void warn_of_misses(struct job *job, const struct achieved *achieved)
     else
         report_warning(s, "--ripple %g: %zu taps%s reach %.4g dB; %s", s->ripple, job->n,
                        rounded ? ", rounded as they are stored," : "", r->ripple, remedy);
+}
+
+static bool write_taps(struct job *job, struct fault *fault)
+{
+    const struct channel_rows rows = {job->info.channels, sizeof(double), job->n};
+    const char *const out = specification_out(&job->settings);
+    struct sample_counts counts;
+    double *frames = malloc(rows.channels * job->n * sizeof *frames);
+    if (!frames) return fault_set(fault, "out of memory");
+    frames_interleave(frames, job->taps, &rows, job->n);
+    job->info.frames = job->n;
+    const bool good = audio_write_all(out, &job->info, PARTITA_F64, frames, &counts, fault);
+    free(frames);
+    return good;
 }
 
 // What the picture and the report say. The picture comes first, so that OUT is written last of all
@@ -157,13 +178,10 @@ static bool finish(struct job *job, struct fault *fault)
         .encoding = job->info.encoding,
         .result = job->result,
     };
-    struct sample_counts counts;
     FILE *to = strcmp(specification_out(s), "-") == 0 ? stderr : stdout;
     if (!achieved_find_interference(&achieved)) return fault_set(fault, "out of memory");
     if (s->plot && !plot_write(&achieved, fault)) return false;
-    job->info.frames = job->n;
-    if (!audio_write_all(specification_out(s), &job->info, PARTITA_F64, job->taps, &counts, fault))
-        return false;
+    if (!write_taps(job, fault)) return false;
     if (job->clipped)
         report_warning(s,
                        "%llu taps are beyond full scale and were clipped; use --output-format f32",

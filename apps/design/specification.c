@@ -8,8 +8,6 @@
 #include "base/nearest.h"
 #include "base/number.h"
 
-enum { FREQUENCY_SIZE = 64 };
-
 static const char *const kinds[] = {
     [PARTITA_DESIGN_LOW_PASS] = "lowpass",
     [PARTITA_DESIGN_HIGH_PASS] = "highpass",
@@ -20,6 +18,8 @@ static const char *const kinds[] = {
     [PARTITA_DESIGN_RAISED_COSINE] = "raised-cosine",
     [PARTITA_DESIGN_ROOT_RAISED_COSINE] = "root-raised-cosine",
     [PARTITA_DESIGN_TABLE] = "table",
+    "eq",
+    "crossover",
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -39,30 +39,15 @@ static bool find_kind(struct specification *ret, const char *name, struct fault 
                      nearest_hint(&nearest, "", hint), list);
 }
 
-static bool parse_frequency(const char *text, size_t length, double *ret)
-{
-    char copy[FREQUENCY_SIZE];
-    struct number number;
-    if (length >= sizeof copy) return false;
-    memcpy(copy, text, length);
-    copy[length] = 0;
-    if (!number_parse(copy, QUANTITY_FREQUENCY, &number)) return false;
-    *ret = number.value;
-    return true;
-}
-
 // "20k" or "20k,40k"
 static bool parse_cutoff(struct specification *ret, const char *text, struct fault *fault)
 {
-    double *cutoff = ret->design.cutoff;
-    if (!text) return true;
-    const size_t first = strcspn(text, ",");
-    const char *second = text[first] ? text + first + 1 : NULL;
-    if (parse_frequency(text, first, &cutoff[0]) &&
-        (!second || parse_frequency(second, strlen(second), &cutoff[1])))
-        return true;
-    return fault_set(fault, "--cutoff %s: is not one frequency or two, such as 20k or 20k,40k",
-                     text);
+    struct number cutoff[2] = {{.value = 0}};
+    if (text && !number_parse_list(text, QUANTITY_FREQUENCY, cutoff, 2))
+        return fault_set(fault, "--cutoff %s: is not one frequency or two, such as 20k or 20k,40k",
+                         text);
+    for (int i = 0; i < 2; i++) ret->design.cutoff[i] = cutoff[i].value;
+    return true;
 }
 
 bool specification_parse(struct specification *ret, const struct settings *settings,
@@ -77,8 +62,12 @@ bool specification_parse(struct specification *ret, const struct settings *setti
                    .ripple = isnan(s->ripple) ? 0 : s->ripple,
                    .taps = (size_t)s->design_taps,
                    .minimum_phase = s->minimum_phase}};
-    if (!find_kind(ret, s->operands[0], fault) || !parse_cutoff(ret, s->cutoff, fault))
-        return false;
+    if (!find_kind(ret, s->operands[0], fault)) return false;
+    const bool crossover = strcmp(ret->kind, "crossover") == 0;
+    ret->equalizes = ret->design.kind > PARTITA_DESIGN_TABLE;
+    ret->ways = crossover ? (size_t)s->n_operands - 1 : 1;
+    if (ret->equalizes) return equalizer_parse(&ret->equalizer, s, fault);
+    if (!parse_cutoff(ret, s->cutoff, fault)) return false;
     if (s->width <= 0)
         return fault_set(fault,
                          "--width %g: a transition is wider than 0, for example --width 500; or "
@@ -115,13 +104,39 @@ bool specification_parse(struct specification *ret, const struct settings *setti
 
 const char *specification_out(const struct settings *settings)
 {
-    return settings->operands[settings->n_operands - 1];
+    return settings->files[settings->n_operands - 1];
+}
+
+// Reads a list. The points of its line GraphicEQ are a table, of which some 10000 taps are made.
+static bool load_list(struct specification *specification, const struct settings *settings,
+                      struct fault *fault)
+{
+    struct equalizer *e = &specification->equalizer;
+    struct partita_design *d = &specification->design;
+    const struct sections *list = &e->sections;
+    double max = e->lowers ? 0 : -INFINITY;
+    if (!equalizer_read(e, settings, fault)) return false;
+    if (!list->n_points) return true;
+    if (e->crossover.tail > 0 || e->exact_gains)
+        return fault_set(fault, "%s: GraphicEQ goes with neither --tail nor --exact-gains",
+                         settings->operands[1]);
+    for (size_t i = 0; i < list->n_points; i++) max = fmax(max, list->points[i].decibels);
+    const double gain = e->lowers ? -max : e->crossover.gain[0];
+    for (size_t i = 0; i < list->n_points; i++) list->points[i].decibels += gain;
+    specification->equalizes = false;
+    d->kind = PARTITA_DESIGN_TABLE;
+    d->table = list->points;
+    d->table_count = list->n_points;
+    d->minimum_phase = !settings->linear_phase;
+    if (!d->taps && !(d->width > 0)) d->width = d->rate / 2000;
+    return true;
 }
 
 bool specification_load(struct specification *specification, const struct settings *settings,
                         struct fault *fault)
 {
     struct specification *s = specification;
+    if (s->equalizes) return load_list(s, settings, fault);
     if (s->design.kind != PARTITA_DESIGN_TABLE) return true;
     if (!points_read(&s->table, settings->operands[1], fault)) return false;
     s->design.table = s->table.list;
@@ -132,4 +147,5 @@ bool specification_load(struct specification *specification, const struct settin
 void specification_release(struct specification *specification)
 {
     points_release(&specification->table);
+    sections_release(&specification->equalizer.sections);
 }

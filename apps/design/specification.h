@@ -4,19 +4,23 @@
 #define PARTITA_APPS_SPECIFICATION_H
 
 #include "cli/options.h"
+#include "equalizer.h"
 #include "io/points.h"
 
 struct specification {
     struct partita_design design;
     const char *kind;    // its name on the command line
     struct points table; // released by specification_release
+    bool equalizes;      // by `equalizer`, not by `design`
+    struct equalizer equalizer;
+    size_t ways; // channels of OUT
 };
 
 // Reads operands and options except the table. False: wrong usage.
 bool specification_parse(struct specification *ret, const struct settings *settings,
                          struct fault *fault);
 
-// Reads the table, if the design has one.
+// Reads the table or the list, if the design has one.
 bool specification_load(struct specification *specification, const struct settings *settings,
                         struct fault *fault);
 

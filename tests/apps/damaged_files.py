@@ -70,6 +70,8 @@ class Originals:
         self.write("float.wav", wav_bytes(stereo / 32768.0, bits=32))
         self.write("long.wav", rf64[:12] + ds64 + rf64[12:])
         self.write("table.txt", b"# Hz and dB\n100 0\n1000 -6\n2000, -60\n")
+        self.write("list.txt", b"Preamp: -6.5 dB\nFilter 1: ON LSC Fc 105 Hz Gain 2,4 dB Q 0.70\nFilter 2: ON NO Fc 1 kHz\n")
+        self.write("graphic.txt", b"GraphicEQ: 20 -1.5; 100 0.2; 1000 -3\n")
         self.write("sweep.wav", wav_bytes(stereo[:, :1]))
         np.save(folder + "/x.npy", noise.standard_normal((2, 1500)).astype("f4"))
         np.save(folder + "/z.npy", np.ones(900, "c8"))
@@ -114,6 +116,8 @@ class Originals:
         commands += [(["convolve", "ir.txt", "archive.sigmf", out], "archive.sigmf") for out in ("out.npy", "out.sigmf-data")] * 2
         commands += [(["convolve", "ir.txt", "record.sigmf-meta", "out.sigmf-data"], "record.sigmf-meta")] * 2
         commands += [(["design", "table", "table.txt", "--rate", "8k", "--width", "200", "out.npy"], "table.txt")]
+        commands += [(["design", "eq", name, "--rate", "8k", "--taps", "99", "out.npy"], name)
+                     for name in ("list.txt", "graphic.txt")]
         commands += [(["deconvolve", "sweep.wav", "in.wav", "out.wav"], name) for name in ("sweep.wav", "in.wav")]
         commands += [(["invert", "--rate", "8k", "--low", "100", "--taps", "512", "--target", "table.txt", "table.txt", "out.wav"],
                       "table.txt"), (["invert", "--low", "100", "--taps", "1024", "--positions", "in.wav", "out.wav"], "in.wav")]

@@ -195,7 +195,7 @@ class Design(Case):
     def test_wrong_usage(self):
         for arguments, says in (
                 (["lopass", "h.npy"], "lopass: no such kind of filter (did you mean lowpass?); choose one of lowpass, highpass"),
-                (["lowpass"], "needs KIND [TABLE] OUT"),
+                (["lowpass"], "needs KIND [FILE|HZ...] OUT"),
                 (["lowpass", "x", "h.npy"], "lowpass needs OUT, but 2 names are given"),
                 (["lowpass", "--width", "0.01", "h.npy"], "lowpass needs --cutoff, for example --cutoff 1k"),
                 (["table", "h.npy"], "table needs the file of the table, and OUT"),

@@ -102,11 +102,17 @@ class EveryFault(FaultCase):
         self.write("table.txt", b"100 0\n1000 -20\n")
         self.every("design", "lowpass", "--equiripple", "--cutoff", "0.2", "--width", "0.1", "out.npy")
         self.every("design", "table", "--rate", "8k", "--width", "500", "table.txt", "out.wav")
+        self.write("list.txt", b"Preamp: -3 dB\nFilter: ON PK Fc 900 Hz Gain 3 dB Q 1\n" * 20)
+        self.every("design", "eq", "--section", "peak 1k 3", "--rate", "8k", "--taps", 99, "list.txt", "out.wav")
+        self.write("graphic.txt", b"GraphicEQ: " + b"; ".join(b"%d 1" % f for f in range(100, 3000, 100)))
+        self.every("design", "eq", "--rate", "8k", "--taps", 99, "graphic.txt", "out.npy")
+        self.every("design", "crossover", "--rate", "8k", "--taps", 99, "900", "2k:bw3", "out.wav")
         if b"without cairo" not in self.run_program("design", "lowpass", "--cutoff", ".2", "--width", ".1", "--plot", "p.png",
                                                     "p.npy", rc=None).stderr:
             self.settings = {"FAULT_OWN": "1"}  # cairo uses memory without checking that it got it
             self.every("design", "lowpass", "--cutoff", ".2", "--width", ".1", "--plot", "out.png", "out.npy",
                        may_stay=["out.png"])
+            self.every("design", "crossover", "900", "--rate", "8k", "--plot", "out.png", "out.npy", may_stay=["out.png"])
 
     def test_channelize(self):
         self.write("t.csv", b"name,centre,rate,taps\nout,100,4000,ir.txt\n")

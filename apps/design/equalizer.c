@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "equalizer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "io/bytes/bytes.h"
+
+enum { TEXT_SIZE = 256, MAX = PARTITA_MAX_BANDS, MAX_DELAY = 1 << 16 };
+
+// Gain, delay and polarity of each band.
+static bool parse_bands(struct partita_crossover *c, const struct settings *s, struct fault *fault)
+{
+    struct number gains[MAX] = {{0}}, delays[MAX] = {{0}}, ways[MAX] = {{0}};
+    const int n = (int)c->bands;
+    const int inverted = s->invert ? number_parse_list(s->invert, QUANTITY_COUNT, ways, n) : 0;
+    if (s->gains && number_parse_list(s->gains, QUANTITY_DECIBELS, gains, n) != n)
+        return fault_set(fault, "--gain %s: is no list of %d numbers of decibels", s->gains, n);
+    if (s->delays && number_parse_list(s->delays, QUANTITY_FRAMES, delays, n) != n)
+        return fault_set(fault, "--delay %s: is no list of %d times or numbers of frames",
+                         s->delays, n);
+    for (int i = 0; i < n; i++) {
+        const double frames = round(delays[i].value * (delays[i].is_time ? c->rate : 1));
+        if (!(frames >= 0 && frames <= MAX_DELAY))
+            return fault_set(fault, "--delay %s: is not within 0 to %d frames", s->delays,
+                             MAX_DELAY);
+        c->gain[i] = gains[i].value;
+        c->delay[i] = (size_t)frames;
+    }
+    for (int i = 0; i < inverted || (s->invert && !inverted); i++) {
+        if (!(ways[i].integer >= 1 && ways[i].integer <= n))
+            return fault_set(fault, "--invert %s: is no list of ways from 1 to %d", s->invert, n);
+        c->inverted[ways[i].integer - 1] = true;
+    }
+    return true;
+}
+
+// Appends the section of a text, for which a message has what was given.
+static bool add_words(struct equalizer *e, const char *given, const char *text, struct fault *fault)
+{
+    struct fault said;
+    if (sections_add_words(&e->sections, text, &said)) return true;
+    fault_set(fault, "%s: %s", given, said.text);
+    fault->usage = said.usage;
+    return false;
+}
+
+// "3k" or "3k:lr8": the frequency and family of a low pass.
+static bool add_crossing(struct equalizer *e, size_t i, const char *operand, struct fault *fault)
+{
+    char text[TEXT_SIZE];
+    snprintf(text, sizeof text, "lowpass %.99s%s", operand, strchr(operand, ':') ? "" : ":lr4");
+    *strchr(text, ':') = ' ';
+    if (!add_words(e, operand, text, fault)) return false;
+    const struct partita_section *low = &e->sections.list[i];
+    e->crossover.crossing[i] = (struct partita_crossing){low->frequency, low->family, low->order};
+    return low->family || fault_usage(fault, "%s: needs lr4, bw3, bessel2 or the like", operand);
+}
+
+bool equalizer_parse(struct equalizer *ret, const struct settings *settings, struct fault *fault)
+{
+    const struct settings *s = settings;
+    const char *kind = s->operands[0];
+    const bool eq = strcmp(kind, "eq") == 0;
+    struct partita_crossover *c = &ret->crossover;
+    *ret = (struct equalizer){.sections.rate = s->rate, .exact_gains = s->exact_gains};
+    ret->lowers = eq && s->gains && strcmp(s->gains, "auto") == 0;
+    c->rate = s->rate;
+    c->bands = eq ? 1 : (size_t)s->n_operands - 1;
+    c->taps = (size_t)s->design_taps;
+    c->tail = s->design_tail;
+    if (s->linear_phase) c->phase = PARTITA_EQUALIZER_LINEAR;
+    if (!(s->rate > 0)) return fault_set(fault, "%s needs --rate, for example --rate 48k", kind);
+    if (eq && s->n_operands != 3 && !(s->n_operands == 2 && s->sections.n))
+        return fault_set(fault, "eq needs a list or --section, and OUT");
+    if (!eq && (c->bands < 2 || c->bands > PARTITA_MAX_BANDS))
+        return fault_set(fault, "crossover needs 1 to %d frequencies, and OUT",
+                         PARTITA_MAX_BANDS - 1);
+    return ret->lowers || parse_bands(c, s, fault);
+}
+
+bool equalizer_read(struct equalizer *equalizer, const struct settings *settings,
+                    struct fault *fault)
+{
+    const struct settings *s = settings;
+    struct equalizer *e = equalizer;
+    for (size_t i = 0; i + 1 < e->crossover.bands; i++)
+        if (!add_crossing(e, i, s->files[i + 1], fault)) return false;
+    for (int i = 0; i < s->sections.n; i++)
+        if (!add_words(e, s->sections.words[i], s->sections.words[i], fault)) return false;
+    if (e->crossover.bands > 1 || s->n_operands < 3) return true;
+    char *text = regular_read_text(s->operands[1], fault);
+    const bool good = text && sections_add_list(&e->sections, s->operands[1], text, fault);
+    free(text);
+    return good;
+}
+
+enum partita_status equalizer_taps(struct equalizer *equalizer, double *taps, size_t *n)
+{
+    struct equalizer *e = equalizer;
+    const struct partita_crossover *c = &e->crossover;
+    struct partita_equalizer_result *r = &e->result;
+    const struct partita_equalizer one = {.rate = c->rate,
+                                          .sections = e->sections.list,
+                                          .n_sections = e->sections.n,
+                                          .taps = c->taps,
+                                          .tail = c->tail,
+                                          .phase = c->phase,
+                                          .exact_gains = e->exact_gains,
+                                          .log = c->log};
+    const enum partita_status status = c->bands > 1 ? partita_crossover_taps(c, taps, *n, r)
+                                                    : partita_equalizer_taps(&one, taps, *n, r);
+    double gain = c->bands > 1 ? 0 : c->gain[0]; // the gains of several bands are in their taps
+    *n = r->taps;
+    if (status || !taps) return status;
+    if (e->lowers) gain = -fmax(r->gain, 0);
+    for (size_t i = 0; i < *n * c->bands; i++) taps[i] *= pow(10, gain / 20);
+    r->gain += gain;
+    return status;
+}
