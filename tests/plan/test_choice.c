@@ -71,7 +71,8 @@ static void filter_uses_count(void **state)
 }
 
 // A lone signal is planned for one call, which pays for the taps and for new memory, unless the
-// options say that its filter is used more often. Both change which transform is cheapest.
+// options say that its filter is used more often. Both change which transform is cheapest, unless
+// transforms by plain C take so long that they cost little beside them.
 static void lone_signals_count_uses(void **state)
 {
     (void)state;
@@ -89,7 +90,7 @@ static void lone_signals_count_uses(void **state)
         assert_true(usual->seconds == once->seconds && usual->transform == once->transform);
         assert_true(once->filter_seconds == 0 && often->filter_seconds > 0);
         assert_true(seconds_of(plans[2], 16) < once->seconds);
-        assert_true(often->transform > once->transform);
+        assert_true(often->transform > once->transform || plans[0]->isa == CPU_C);
         for (unsigned i = 0; i < 3; i++) partita_plan_destroy(plans[i]);
     }
 }
