@@ -2,22 +2,15 @@
 // Chooses the inner loops of an instruction set, as kernels/kernels.c does.
 #include "select_kernels.h"
 
-extern const struct select_kernels k_select_f32_c, k_select_f64_c;
-extern const struct select_kernels k_select_f32_neon, k_select_f64_neon;
-extern const struct select_kernels k_select_f32_avx2, k_select_f64_avx2;
-extern const struct select_kernels k_select_f32_avx512, k_select_f64_avx512;
+#define DECLARE(isa, name)                                                                         \
+    extern const struct select_kernels k_select_f32_##name, k_select_f64_##name;
+#define TABLE(isa, name) [isa] = {&k_select_f32_##name, &k_select_f64_##name},
+
+EACH_SET(DECLARE)
 
 const struct select_kernels *select_kernels_of(enum cpu_isa isa, bool f64)
 {
-#ifdef HAVE_AVX512
-    if (isa >= CPU_AVX512) return f64 ? &k_select_f64_avx512 : &k_select_f32_avx512;
-#endif
-#ifdef HAVE_AVX2
-    if (isa >= CPU_AVX2) return f64 ? &k_select_f64_avx2 : &k_select_f32_avx2;
-#endif
-#ifdef HAVE_NEON
-    if (isa >= CPU_NEON) return f64 ? &k_select_f64_neon : &k_select_f32_neon;
-#endif
-    (void)isa;
-    return f64 ? &k_select_f64_c : &k_select_f32_c;
+    static const struct select_kernels *const tables[CPU_ISAS][2] = {EACH_SET(TABLE)};
+    while (!tables[isa][f64]) isa--;
+    return tables[isa][f64];
 }

@@ -7,8 +7,10 @@
 #include "causal.h"
 #include "core/arguments.h"
 
-extern const struct causal_kernels k_causal_f32_c, k_causal_f32_neon, k_causal_f32_avx2,
-    k_causal_f32_avx512;
+#define DECLARE(isa, name) extern const struct causal_kernels k_causal_f32_##name;
+#define TABLE(isa, name) [isa] = &k_causal_f32_##name,
+
+EACH_SET(DECLARE)
 
 static bool is_real(enum partita_type type)
 {
@@ -152,17 +154,9 @@ static bool indices_check(const struct partita_causal *c)
 // The inner loops of an instruction set, as kernels_select.
 static const struct causal_kernels *select_kernels(enum cpu_isa isa)
 {
-#ifdef HAVE_AVX512
-    if (isa >= CPU_AVX512) return &k_causal_f32_avx512;
-#endif
-#ifdef HAVE_AVX2
-    if (isa >= CPU_AVX2) return &k_causal_f32_avx2;
-#endif
-#ifdef HAVE_NEON
-    if (isa >= CPU_NEON) return &k_causal_f32_neon;
-#endif
-    (void)isa;
-    return &k_causal_f32_c;
+    static const struct causal_kernels *const tables[CPU_ISAS] = {EACH_SET(TABLE)};
+    while (!tables[isa]) isa--;
+    return tables[isa];
 }
 
 enum { SMALL = 1 << 16 }; // sums that take about as long as to wake a thread
