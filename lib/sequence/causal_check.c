@@ -10,8 +10,6 @@
 #define DECLARE(isa, name) extern const struct causal_kernels k_causal_f32_##name;
 #define TABLE(isa, name) [isa] = &k_causal_f32_##name,
 
-EACH_SET(DECLARE)
-
 static bool is_real(enum partita_type type)
 {
     return type == PARTITA_F32 || type == PARTITA_F16 || type == PARTITA_BF16;
@@ -154,6 +152,7 @@ static bool indices_check(const struct partita_causal *c)
 // The inner loops of an instruction set, as kernels_select.
 static const struct causal_kernels *select_kernels(enum cpu_isa isa)
 {
+    EACH_SET(DECLARE)
     static const struct causal_kernels *const tables[CPU_ISAS] = {EACH_SET(TABLE)};
     while (!tables[isa]) isa--;
     return tables[isa];
