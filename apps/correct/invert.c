@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_values.h"
 #include "base/memory.h"
@@ -76,6 +77,29 @@ static bool load_files(struct job *job, struct fault *fault)
         if (m->frames > job->correction.frames) job->correction.frames = m->frames;
     }
     return !s->plot || temp_differs(s->plot, outputs, 1, fault);
+}
+
+// A file of that name may be a response, after which FILTER was forgotten: if it is as long as the
+// first one, and not as the filter.
+static bool check_filter(const struct job *job, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    const char *path = s->files[job->n_files];
+    const struct audio_request request = {
+        .path = path, .max_channels = options_max_channels(s), .rate = s->rate, .wake_fd = -1};
+    struct audio_reader *reader = NULL;
+    struct fault unreadable;
+    bool response = false;
+    if (!temp_is_special(path) && access(path, F_OK) == 0 &&
+        audio_open(&reader, &request, &unreadable)) {
+        const size_t frames = audio_reader_info(reader)->frames;
+        response = frames == job->files->frames && frames != job->correction.taps;
+    }
+    audio_reader_close(reader);
+    return !response || fault_set(fault,
+                                  "%s: is as long as %s and may be a response; name FILTER last, "
+                                  "or remove %s",
+                                  path, s->files[0], path);
 }
 
 // Responses with silence after shorter ones: position i of channel c stands in file i % n_files.
@@ -235,8 +259,9 @@ static void print_channel(const struct job *job, size_t channel, FILE *to)
             "  filter   boost %.1f dB at %.4g Hz, reduction %.1f dB at %.4g Hz\n",
             channel + 1, r->before_max, r->before_rms, r->after_max, r->after_rms, r->boost,
             r->boost_frequency, r->attenuation, r->attenuation_frequency);
-    fprintf(to, "  delay    %.0f frames, %.3f ms; pre-ringing %.1f dB\n", r->delay,
-            1e3 * r->delay / job->filter.rate, r->pre_ringing);
+    fprintf(to, "  delay    %.0f frames, %.3f ms; ", r->delay, 1e3 * r->delay / job->filter.rate);
+    if (isfinite(r->pre_ringing)) fprintf(to, "pre-ringing %.1f dB\n", r->pre_ringing);
+    else fprintf(to, "no pre-ringing\n");
     if (gain < 0 || delay > 0) fprintf(to, "  matched  by %.1f dB and %.0f frames\n", gain, delay);
     fprintf(to, "  gain     %.1f dB so that no sine clips, %.1f dB so that nothing does\n",
             r->sine_gain - gain, r->safe_gain - gain);
@@ -292,8 +317,8 @@ int invert_main(const struct settings *settings)
     const bool good = (job.files || fault_set(&fault, "out of memory")) &&
                       check_phase(settings, &fault) && picture_check(settings, &fault) &&
                       read_target(&job, &fault) && load_files(&job, &fault) &&
-                      prepare(&job, &fault) && design(&job, &fault) && make_filter(&job, &fault) &&
-                      finish(&job, &fault);
+                      check_filter(&job, &fault) && prepare(&job, &fault) && design(&job, &fault) &&
+                      make_filter(&job, &fault) && finish(&job, &fault);
     for (size_t i = 0; job.files && i <= job.n_files; i++) measured_release(&job.files[i]);
     free(job.files);
     points_release(&job.target);

@@ -105,7 +105,21 @@ class Invert(Case):
         text = self.run_program("invert", "a.wav", "f.wav").stdout.decode()
         self.assertEqual(text.count("\n  before   "), 2)
         self.assertRegex(text, r"channel 2\n  before   [0-9.]+ dB from the target at most, [0-9.]+ dB rms\n  after ")
+        self.assertIn("; no pre-ringing\n", text)
         self.assertEqual(self.run_program("invert", "--quiet", "a.wav", "f.wav").stdout, b"")
+
+    def test_a_measurement_stays_if_the_filter_is_not_named(self):
+        for name in ("a.wav", "b.wav", "c.wav"):
+            self.save(name, decay(self.random, 4800, 30, 0.5))
+        kept = self.read("c.wav")
+        self.fails("invert", "a.wav", "b.wav", "c.wav", says="c.wav: is as long as a.wav and may be a response; name FILTER "
+                   "last, or remove c.wav")
+        self.assertEqual(self.read("c.wav"), kept)
+        for _ in range(2):  # a filter is replaced, and so is what is no sound
+            self.run_program("invert", "a.wav", "f.wav")
+            self.write("f.wav", b"nothing")
+        self.run_program("invert", "a.wav", "f.wav")
+        self.run_program("invert", "--taps", 8192, "a.wav", "f.wav")
 
     def test_channels_are_matched(self):
         h = decay(self.random, 4800, 100, 0.5)
