@@ -20,7 +20,7 @@ from rig import Case, parse_wav, wav_bytes
 
 TUTORIALS, README = (pathlib.Path(sys.argv.pop(2)).read_text() for _ in range(2))
 SECTIONS = {text.split("\n", 1)[0]: text for text in re.split(r"^## ", TUTORIALS, flags=re.M)}
-TESTED = {"A reverb", "Correct a room", "A radio channel", "A long recording", "An array of sensors", "A layer"}
+TESTED = {"A reverb", "Correct a room", "A crossover for three ways", "A radio channel", "A long recording", "An array of sensors", "A layer"}
 MAKE_FILES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "make_files.py"
 STEP = 2.0**-15  # of samples of 16 bits
 FULL_SCALE = 1 - STEP
@@ -146,6 +146,31 @@ class Tutorials(Page):
 
     def taps(self):
         return self.sound("filter.wav")[:, 0]
+
+    def test_a_crossover_for_three_ways(self):
+        self.make_files()
+        self.run_blocks(SECTIONS["Correct a room"])
+        (printed, shown), _, _ = self.run_blocks(SECTIONS["A crossover for three ways"])
+        self.assertEqual([line[:20] for line in printed.splitlines()[:2]], [line[:20] for line in shown.splitlines()[:2]])
+        self.assertEqual([line[:13] for line in printed.splitlines()], [line[:13] for line in shown.splitlines()])
+        ways, drivers = self.sound("ways.wav"), self.sound("drivers.wav")
+        self.assertEqual(ways.shape, (806, 3))
+        # Rounding to single precision: 2^-25 of taps whose energy is 1.
+        response = np.fft.rfft(ways, 48000, axis=0)  # a bin each Hz
+        self.assertLess(np.abs(20 * np.log10(np.abs(response.sum(axis=1)))).max(), 1e-3)
+        # Neighbours meet at -6 dB; an octave beside it 1 / (1 + 2^4) is left of a way. The bilinear transform moves
+        # frequencies around 3 kHz by 1 %, which is 4 % of 2^4.
+        for way, hz, expected in ((0, 300, 1 / 2), (1, 300, 1 / 2), (1, 3000, 1 / 2), (2, 3000, 1 / 2), (0, 600, 1 / 17),
+                                  (1, 150, 1 / 17), (2, 1500, 1 / 17)):
+            self.assertAlmostEqual(abs(response[hz, way]), expected, delta=0.05 * expected)
+        expected = ways * (1, -1, 10 ** (-3 / 20))
+        expected[:, 2] = np.roll(expected[:, 2], 10)  # 0.2 ms are 9.6 frames; the taps of the tweeter end early
+        np.testing.assert_allclose(drivers, expected, rtol=0, atol=1e-7)
+        three = signal.fftconvolve(self.sound("sweep.wav"), ways, axes=0)
+        self.same_sound("three.wav", three, np.abs(three).max())
+        corrected = signal.fftconvolve(self.sound("voice.wav"), self.taps()[:, None], axes=0)
+        speakers = signal.fftconvolve(corrected, drivers, axes=0)
+        self.same_sound("speakers.wav", speakers, min(np.abs(speakers).max(), FULL_SCALE))
 
     def test_a_radio_channel(self):
         self.make_files()
