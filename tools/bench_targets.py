@@ -54,8 +54,6 @@ def streams():
     add("two threads against one", "matrix-16x16-b64-t48000", ("cpu/partitioned", 2), PARTITIONED, "ratio", 1.7, 1.9)
     for case in ("matrix-16x16-b64-t48000", "matrix-16x16-b256-t48000"):
         add("spectra in 16 bits against f32", case, (SIXTEEN_BIT, 1), PARTITIONED, "ratio", 1.5)
-        add("the same, two threads", case, (SIXTEEN_BIT, 2), ("cpu/partitioned", 2), "ratio")
-        add("the same, memory with the stream", case, (SIXTEEN_BIT, 1), PARTITIONED, "smaller")
     for case in ("mono-b64-t480000", "matrix-16x16-b64-t48000"):
         add("extra cost while a swap fades", case, SWAP, WHOLE, "extra", 60, 30)
         add("p99.9 over mean while a swap fades", case, SWAP, None, *FLAT)
@@ -64,7 +62,6 @@ def streams():
     for slots in (64, 512, 4096):
         for case, floor in ((f"bank-own-{slots}", 1.5), (f"bank-shared-{slots}", 3)):
             add("a bank, as many streams", case, BANK, ("streams", 1), "ratio", floor)
-            add("a bank, as many of zita-convolver", case, BANK, ZITA, "ratio")
             add("a bank, p99.9 over mean", case, BANK, None, "flat", 1.5)
     for case, peer, *bounds in (("f32-r64800k-1000", "textbook-fftw", 2.5, 4), ("cf32-r2400k-50", "streams", 10, 25),
                                 ("cf32-r2400k-50", "liquid-nco-msresamp", 20, 50)):
@@ -166,7 +163,6 @@ def layers():
             case = f"vgg-e-n{n}-{direction}"
             each_count("oneDNN's direct", case, "auto", "onednn", 1.8)
             each_count("oneDNN's best", case, "auto", ONEDNN, 1, 1.3)
-            add("oneDNN's direct, reorders included", case, AUTO, ("onednn+reorder", 1), "ratio")
             add("oneDNN's best, VGG-E's slowest layer", SLOWEST.format(n, direction), AUTO, BEST, "ratio", 1, 1.3)
         weight = direction == "backward-weight"
         for case, *bounds in (("caffenet-1", 1.15, 2), ("caffenet-2", 3, 4), ("caffenet-3", 1.15, 2), ("caffenet-4", 1.15, 2),
