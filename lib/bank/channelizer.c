@@ -218,12 +218,10 @@ size_t partita_channelizer_process(struct partita_channelizer *channelizer, cons
 const void *partita_channelizer_output(const struct partita_channelizer *channelizer,
                                        size_t channel, size_t *ret_n)
 {
-    *ret_n = 0;
-    if (channel >= channelizer->options.channels || !channelizer->complete) return NULL;
-    const struct channel *now = channelizer->slots[channel].now;
-    if (!now) return NULL;
-    *ret_n = now->count;
-    return now->output;
+    const bool exists = channel < channelizer->options.channels && channelizer->complete;
+    const struct channel *now = exists ? channelizer->slots[channel].now : NULL;
+    *ret_n = now ? now->count : 0;
+    return now ? now->output : NULL;
 }
 
 size_t partita_channelizer_block(const struct partita_channelizer *channelizer)
@@ -244,8 +242,7 @@ uint64_t partita_channelizer_position(const struct partita_channelizer *channeli
 enum partita_status partita_channelizer_reset(struct partita_channelizer *channelizer,
                                               uint64_t position)
 {
-    if (!channelizer) return PARTITA_ERR_ARG;
-    if (position % channelizer->options.stride) return PARTITA_ERR_ARG;
+    if (!channelizer || position % channelizer->options.stride) return PARTITA_ERR_ARG;
     memset(channelizer->window, 0, channelizer->overlap * channelizer->sample_bytes);
     channelizer->filled = 0;
     channelizer->position = position;

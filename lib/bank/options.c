@@ -16,8 +16,7 @@ static bool channelizer_size_check(const struct partita_log *log, const char *fi
 
 static bool is_f32_or_f64(enum partita_type type)
 {
-    return type == PARTITA_F32 || type == PARTITA_F64 || type == PARTITA_CF32 ||
-           type == PARTITA_CF64;
+    return type >= PARTITA_F32 && type <= PARTITA_CF64;
 }
 
 static size_t without_small_factors(size_t n)

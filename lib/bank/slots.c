@@ -114,11 +114,6 @@ enum partita_status partita_channelizer_close(struct partita_channelizer *channe
     return PARTITA_OK;
 }
 
-static bool is_fade(const struct channel *now, const struct channel *next)
-{
-    return next->fade && now && now->up == next->up && now->stride == next->stride;
-}
-
 // An empty slot begins with the channel that it takes, an open one fades to it.
 static bool slot_take(struct channel_slot *slot)
 {
@@ -133,7 +128,9 @@ static bool slot_take(struct channel_slot *slot)
     }
     if (!atomic_load_explicit(&slot->posted, memory_order_relaxed)) return true;
     struct channel *next = atomic_exchange_explicit(&slot->posted, NULL, memory_order_acq_rel);
-    if (is_fade(slot->now, next)) slot->before = slot->now;
+    const struct channel *now = slot->now;
+    if (next->fade && now && now->up == next->up && now->stride == next->stride)
+        slot->before = slot->now;
     slot->now = next;
     return true;
 }

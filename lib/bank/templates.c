@@ -191,15 +191,22 @@ static enum partita_status prepare(struct matcher *matcher)
     struct partita_match_options *options = &matcher->options;
     const struct partita_log *log = &options->log;
     size_t longest = 0, span = 0;
+    bool good = false;
     if (!options->channels) options->channels = 1;
-    if (options->channels > MAX_CHANNELS || options->distance > MAX_SIZE || options->threads < 0 ||
-        !(options->threshold >= 0 && options->mad >= 0 && options->threshold + options->mad > 0) ||
-        !options->report || !options->allocator.allocate != !options->allocator.release)
-        return log_error(log, PARTITA_ERR_ARG,
-                         "channels = %zu: to %d; distance = %zu: to %d; threads = %d; threshold = "
-                         "%g, mad = %g: one above 0; report and allocator: set all functions",
-                         options->channels, MAX_CHANNELS, options->distance, MAX_SIZE,
-                         options->threads, options->threshold, options->mad);
+    if (options->channels > MAX_CHANNELS)
+        log_line(log, "channels = %zu: at most %d", options->channels, MAX_CHANNELS);
+    else if (options->distance > MAX_SIZE)
+        log_line(log, "distance = %zu: at most %d", options->distance, MAX_SIZE);
+    else if (!(options->threshold >= 0 && options->mad >= 0 &&
+               options->threshold + options->mad > 0))
+        log_line(log, "threshold = %g, mad = %g: at least one above 0", options->threshold,
+                 options->mad);
+    else if (options->threads < 0) log_line(log, "threads = %d: 0 or more", options->threads);
+    else if (!options->report) log_line(log, "report is NULL");
+    else if (!options->allocator.allocate != !options->allocator.release)
+        log_line(log, "allocator: set both functions or none");
+    else good = true;
+    if (!good) return PARTITA_ERR_ARG;
     for (size_t i = 0; i < options->templates * options->channels; i++) {
         const size_t template = i / options->channels, length = options->lengths[template];
         longest = size_max(longest, length);

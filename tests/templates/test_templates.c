@@ -378,6 +378,44 @@ static void out_of_memory(void **state)
     drop_world(&w);
 }
 
+static void expect_refusal(struct world *w, const struct partita_match_options *wrong,
+                           const char *says)
+{
+    struct partita_match_options options = *wrong;
+    w->lines = (struct log_lines){0};
+    options.log = log_into(&w->lines);
+    assert_int_equal(partita_match_templates(&options, (const float *const *)w->x, w->n),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(w->lines.n_lines, 1);
+    if (!strstr(w->lines.text, says)) fail_msg("%s: not %s", w->lines.text, says);
+}
+
+// A field out of range is named, and no other one.
+static void wrong_fields_are_named(void **state)
+{
+    (void)state;
+    struct random random = random_start("wrong fields");
+    struct world w = random_world(&random);
+    search(&w, true, true); // completes the options
+    struct partita_match_options wrong = w.options;
+    wrong.channels = (1 << 16) + 1;
+    expect_refusal(&w, &wrong, "channels = 65537: at most 65536");
+    wrong = w.options, wrong.distance = (1 << 24) + 1;
+    expect_refusal(&w, &wrong, "distance = 16777217: at most 16777216");
+    wrong = w.options, wrong.threads = -1;
+    expect_refusal(&w, &wrong, "threads = -1: 0 or more");
+    wrong = w.options, wrong.threshold = wrong.mad = 0;
+    expect_refusal(&w, &wrong, "threshold = 0, mad = 0: at least one above 0");
+    wrong = w.options, wrong.mad = (double)NAN;
+    expect_refusal(&w, &wrong, "mad = nan");
+    wrong = w.options, wrong.report = NULL;
+    expect_refusal(&w, &wrong, "report is NULL");
+    struct meter meter = {0};
+    wrong = w.options, wrong.allocator = meter_allocator(&meter), wrong.allocator.release = NULL;
+    expect_refusal(&w, &wrong, "allocator: set both functions or none");
+    drop_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +423,7 @@ int main(void)
         cmocka_unit_test(bits_depend_on_no_chunk_and_no_thread),
         cmocka_unit_test(quiet_windows),
         cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(wrong_fields_are_named),
     };
     return run_all(tests);
 }
