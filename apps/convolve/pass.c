@@ -126,14 +126,6 @@ static void choose_counted(struct pass *p)
     if (record->end < record->total) p->counted_end = input_before(p, shard->range.end);
 }
 
-// The number of results that this run writes, -1 if it is not known.
-static int64_t count_results(const struct pass *p)
-{
-    const uint64_t frames = audio_reader_info(p->reader)->frames;
-    if (p->count >= 0 || frames == SIZE_UNKNOWN) return p->count;
-    return range_count(&p->range, (int64_t)frames * p->settings->up, p->settings->stride);
-}
-
 // Progress is printed in place on a terminal, and with --progress in lines of their own. Of several
 // processes, whose parts are equal, the first prints it.
 static bool shows_progress(const struct settings *settings)
@@ -147,7 +139,11 @@ static void print_progress(struct pass *p)
     const double t = clock_seconds(), every = p->settings->progress, spent = t - p->started;
     if (t - p->reported < (every > 0 ? every : 0.5)) return;
     p->reported = t;
-    const double before = (double)p->shard->record.done, count = (double)count_results(p),
+    const uint64_t frames = audio_reader_info(p->reader)->frames;
+    int64_t results = p->count; // that this run writes; -1: not known
+    if (results < 0 && frames != SIZE_UNKNOWN)
+        results = range_count(&p->range, (int64_t)frames * p->settings->up, p->settings->stride);
+    const double before = (double)p->shard->record.done, count = (double)results,
                  written = (double)p->written;
     char text[80], left[32] = "";
     if (written > 0)
@@ -251,15 +247,6 @@ static bool replace_nonfinite(struct pass *p, void *x, size_t n, struct fault *f
                      (unsigned long long)p->consumed + n - 1);
 }
 
-// Where the next *n frames are read to: the runner's memory, which may lower *n, or a buffer.
-static void *input_buffer(const struct pass *p, size_t *n)
-{
-    size_t capacity;
-    void *x = runner_input(p->runner, &capacity);
-    if (x && capacity < *n) *n = capacity;
-    return x ? x : p->x;
-}
-
 static bool feed_input(struct pass *p, struct fault *fault)
 {
     int64_t limit = input_limit(p);
@@ -268,7 +255,12 @@ static bool feed_input(struct pass *p, struct fault *fault)
         int64_t left = limit < 0 ? INT64_MAX : limit - p->consumed;
         size_t n = left < (int64_t)p->chunk ? (size_t)(left > 0 ? left : 0) : p->chunk;
         if (!n) return true;
-        if (!p->input.running) x = input_buffer(p, &n);
+        if (!p->input.running) { // the runner's memory, which may have less space, or a buffer
+            size_t capacity;
+            x = runner_input(p->runner, &capacity);
+            if (x && capacity < n) n = capacity;
+            if (!x) x = p->x;
+        }
         if (!(p->input.running ? pass_input_next(&p->input, &x, &n, fault)
                                : pass_fetch(p, x, n, &n, fault)))
             return false;

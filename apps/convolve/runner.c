@@ -203,16 +203,6 @@ static bool wants_segments(const struct runner_request *q)
     return !s->block && (s->threads > 1 || one_of_many || long_file);
 }
 
-// An engine for bounded signals cannot filter a stream; says how to filter in segments.
-static bool explain_refusal(const struct settings *s, struct fault *fault)
-{
-    const struct fault said = *fault;
-    if (engine_needs_bounds(said.text))
-        fault_set(fault, "%s; %s--threads 2 filters in segments, which are bounded", said.text,
-                  s->block ? "leave out --block: " : "");
-    return option_words(s->command, fault);
-}
-
 bool runner_open(struct runner **ret_runner, const struct runner_request *request,
                  struct fault *fault)
 {
@@ -239,7 +229,11 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
     if (status) {
         runner_fail(r, status, fault);
         runner_close(r);
-        return explain_refusal(q->settings, fault);
+        const struct fault said = *fault;
+        if (engine_needs_bounds(said.text)) // it cannot filter a stream
+            fault_set(fault, "%s; %s--threads 2 filters in segments, which are bounded", said.text,
+                      q->settings->block ? "leave out --block: " : "");
+        return option_words(q->settings->command, fault);
     }
     r->latency = r->stream ? partita_stream_latency(r->stream) : 0;
     r->to_drop = r->latency * r->up / r->stride;

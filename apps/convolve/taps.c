@@ -142,13 +142,6 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
                      n_ir == 4 && n_in == 2 ? " or --true-stereo" : "");
 }
 
-// The channel of IR for row `path` of [out][in].
-static size_t channel_of_path(const struct taps *t, size_t path, int order)
-{
-    if (t->groups > 1 || order == MATRIX_OUT_IN) return path;
-    return path % t->in_channels * t->out_channels + path / t->in_channels;
-}
-
 // Deinterleaves frames to one row of taps per path from an input to an output; a mono response is
 // repeated for every channel.
 static bool taps_deinterleave(struct taps *t, const struct frames *f, int order,
@@ -163,9 +156,13 @@ static bool taps_deinterleave(struct taps *t, const struct frames *f, int order,
     if (!t->data) return memory_fault(fault, "a filter of %zu taps", paths * f->n);
     t->length = f->n;
     t->type = f->type;
+    const bool exchanged = t->groups == 1 && order != MATRIX_OUT_IN; // rows are [out][in]
     for (size_t c = 0; c < paths; c++)
-        frames_copy_channel(f, channel_of_path(t, c, order) % f->channels,
-                            (char *)t->data + c * f->n * bytes);
+        frames_copy_channel(
+            f,
+            (exchanged ? c % t->in_channels * t->out_channels + c / t->in_channels : c) %
+                f->channels,
+            (char *)t->data + c * f->n * bytes);
     return true;
 }
 

@@ -189,9 +189,11 @@ static void sum_backwards(double *energies, size_t n)
 }
 
 // Adds one frame's energy of a group; returns the energy of the window that it ends.
-static double slide_energy(struct window_norm *w, size_t group, double energy)
+static double slide_energy(struct window_norm *w, const void *x, size_t frame, size_t group)
 {
-    double *energies = w->energies + group * w->length;
+    const size_t inputs = w->in_channels / w->groups, at = frame * w->in_channels + group * inputs;
+    double *energies = w->energies + group * w->length, energy = 0;
+    for (size_t c = 0; x && c < inputs; c++) energy += energy_at(w->type, x, at + c);
     struct compensated_sum *sum = &w->sums[group];
     sum_add(sum, energy);
     energies[w->at] = energy;
@@ -200,15 +202,6 @@ static double slide_energy(struct window_norm *w, size_t group, double energy)
     *sum = (struct compensated_sum){0};
     sum_backwards(energies, w->length);
     return window;
-}
-
-static double energy_of_group(const struct window_norm *w, const void *x, size_t frame,
-                              size_t group)
-{
-    const size_t inputs = w->in_channels / w->groups, at = frame * w->in_channels + group * inputs;
-    double energy = 0;
-    for (size_t c = 0; x && c < inputs; c++) energy += energy_at(w->type, x, at + c);
-    return energy;
 }
 
 // Replaces samples by sums from the end back.
@@ -270,8 +263,7 @@ bool window_norm_feed(struct window_norm *norm, const void *x, size_t n, struct 
     for (size_t i = 0; i < n; i++) {
         double *row = w->queue + (w->head + w->n_queued) * w->groups;
         for (size_t g = 0; g < w->groups; g++)
-            row[g] = sqrt(w->parts ? slide_variation(w, x, i, g)
-                                   : slide_energy(w, g, energy_of_group(w, x, i, g)));
+            row[g] = sqrt(w->parts ? slide_variation(w, x, i, g) : slide_energy(w, x, i, g));
         w->at = w->at + 1 < w->length ? w->at + 1 : 0;
         if (w->until_first > 0) {
             w->until_first--;

@@ -189,27 +189,21 @@ int temp_open(struct temp *temp, const char *path, bool is_recording, struct fau
     return fd;
 }
 
-// Opens a file that replaces whatever has its name. Returns the descriptor, or -1.
-static int temp_open_beside(struct temp *temp, const char *path, struct fault *fault)
-{
-    *temp = (struct temp){.final = strdup(path), .beside = true};
-    if (!temp->final) fault_set(fault, "out of memory");
-    const int fd = temp->final ? open_temporary(temp, path, new_file_mode(), fault) : -1;
-    if (fd < 0) temp_discard(temp);
-    return fd;
-}
-
 bool temp_write_beside(struct temp *temp, const char *path, const char *text, bool durable,
                        struct fault *fault)
 {
     struct sink sink;
-    const int fd = temp_open_beside(temp, path, fault);
-    if (fd < 0) return false;
-    sink_from_fd(&sink, fd, path);
-    if (sink_write(&sink, text, strlen(text)) && durable && fsync(fd)) sink.error = errno;
-    if (sink_close(&sink)) return true;
+    *temp = (struct temp){.final = strdup(path), .beside = true};
+    if (!temp->final) return fault_set(fault, "out of memory");
+    const int fd = open_temporary(temp, path, new_file_mode(), fault);
+    if (fd >= 0) {
+        sink_from_fd(&sink, fd, path);
+        if (sink_write(&sink, text, strlen(text)) && durable && fsync(fd)) sink.error = errno;
+        if (sink_close(&sink)) return true;
+        sink_fault(&sink, fault);
+    }
     temp_discard(temp);
-    return sink_fault(&sink, fault);
+    return false;
 }
 
 bool temp_write_text(const char *path, char *text, bool durable, struct fault *fault)
@@ -236,22 +230,16 @@ static char *temp_folder(const char *path)
     return folder_of(path);
 }
 
-// Some file systems have no files without names (O_TMPFILE).
-static int open_unlinked(const char *folder)
-{
-    char *name = NULL;
-    if (asprintf(&name, "%s/.partita.XXXXXX", folder) < 0) return -1;
-    const int fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0) unlink(name);
-    free(name);
-    return fd;
-}
-
 int temp_open_unnamed(const char *path, struct fault *fault)
 {
-    char *folder = temp_folder(path);
+    char *folder = temp_folder(path), *name = NULL;
     int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
-    if (fd < 0 && folder) fd = open_unlinked(folder);
+    // Some file systems have no files without names.
+    if (fd < 0 && folder && asprintf(&name, "%s/.partita.XXXXXX", folder) >= 0) {
+        fd = mkostemp(name, O_CLOEXEC);
+        if (fd >= 0) unlink(name);
+        free(name);
+    }
     if (fd < 0)
         fault_set(fault, "%s: cannot create a temporary file in %s: %s", path,
                   folder ? folder : "its folder", strerror(errno));

@@ -60,20 +60,14 @@ bool container_is_lossy(const char *path)
     return false;
 }
 
-static struct encoding wav_encoding(struct encoding requested)
-{
-    struct encoding e = {.kind = requested.kind, .bytes = requested.bytes};
-    if (e.kind == ENCODING_FLOAT) return e;
-    e.kind = e.bytes == 1 ? ENCODING_UNSIGNED : ENCODING_SIGNED;
-    return e;
-}
-
 bool container_encoding(enum container container, const char *path, struct encoding requested,
                         struct encoding *ret_encoding)
 {
     switch (container) {
     case CONTAINER_WAV:
-        *ret_encoding = wav_encoding(requested);
+        *ret_encoding = (struct encoding){.kind = requested.kind, .bytes = requested.bytes};
+        if (requested.kind != ENCODING_FLOAT)
+            ret_encoding->kind = requested.bytes == 1 ? ENCODING_UNSIGNED : ENCODING_SIGNED;
         return !requested.is_complex;
     case CONTAINER_RAW:
         *ret_encoding = requested;

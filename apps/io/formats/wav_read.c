@@ -105,13 +105,6 @@ static bool skip_padding(struct wav *w)
     return source_seek(w->source, w->source->position + 1);
 }
 
-static bool skip_rest(struct wav *w, uint64_t end, bool odd, struct fault *fault)
-{
-    if (!source_seek(w->source, end)) return wav_truncated(w, "a chunk", fault);
-    if (odd && !skip_padding(w)) return wav_truncated(w, "a chunk", fault);
-    return true;
-}
-
 static bool wav_parse_tags(struct wav *w, const char *id, uint32_t size, struct fault *fault)
 {
     const size_t before = w->tags->n;
@@ -142,7 +135,8 @@ static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct
     } else if (tags_know(id) && !wav_parse_tags(w, id, size, fault)) {
         return false;
     }
-    return skip_rest(w, end, size & 1, fault);
+    return (source_seek(w->source, end) && (!(size & 1) || skip_padding(w))) ||
+           wav_truncated(w, "a chunk", fault);
 }
 
 // Whether nothing but whole chunks are between a position and the end of a file, apart from up to
