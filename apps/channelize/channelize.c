@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "../../lib/base/sizes.h"
+#include "base/json_values.h"
 #include "base/memory.h"
 #include "base/sample_type.h"
 #include "channel.h"
@@ -385,12 +386,38 @@ static void finish_outputs(struct job *job)
     }
 }
 
+static void print_json(const struct job *job)
+{
+    const struct pass_stats *stats = &job->stats;
+    json_t *report = json_report("partita-channelize/1", command_rows[COMMAND_CHANNELIZE].name),
+           *rows = json_array();
+    for (size_t i = 0; i < job->n; i++) {
+        const struct channel *c = &job->channels[i];
+        json_array_append_new(rows,
+                              json_pack("{s:o, s:o, s:f, s:o, s:o, s:I, s:I, s:I, s:b}", "name",
+                                        json_text(c->row->name), "out", json_text(c->path),
+                                        "centre", c->settings.tune, "frequency",
+                                        json_finite(job->source.middle + c->settings.tune), "rate",
+                                        json_rate(c->output.rate), "taps",
+                                        (json_int_t)channel_like(c)->taps.length, "frames",
+                                        (json_int_t)(c->next - c->shard.record.first), "clipped",
+                                        (json_int_t)c->written.clipped, "complete", !c->failed));
+    }
+    json_object_set_new(report, "in", json_text(job->settings.operands[1]));
+    json_object_set_new(report, "frames_in", json_integer((json_int_t)stats->frames_in));
+    json_object_set_new(report, "not_finite_read", json_integer((json_int_t)stats->replaced));
+    json_object_set_new(report, "truncated", json_boolean(stats->truncated));
+    json_object_set_new(report, "interrupted", json_boolean(stats->interrupted));
+    json_object_set_new(report, "channels", rows);
+    json_print(report, stdout);
+}
+
 static int conclude(struct job *job)
 {
     const struct settings *s = &job->settings;
     struct pass_stats *stats = &job->stats;
     struct fault fault;
-    const bool truncated = report_input(s, job->in);
+    stats->truncated = report_input(s, job->in);
     stats->interrupted = audio_interrupted(job->in);
     pass_stats_warn(stats, s, job->source.in->frames);
     if (stats->written.clipped)
@@ -405,9 +432,11 @@ static int conclude(struct job *job)
                     c->fault.text, job->n - job->n_failed, job->n);
         report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
     }
-    if (job->n_failed) return EXIT_FAILED;
-    return truncated || stats->interrupted || (s->strict && stats->written.clipped) ? EXIT_DEGRADED
-                                                                                    : EXIT_DONE;
+    const bool degraded =
+        stats->truncated || stats->interrupted || (s->strict && stats->written.clipped);
+    const int status = job->n_failed ? EXIT_FAILED : degraded ? EXIT_DEGRADED : EXIT_DONE;
+    if (s->json) print_json(job);
+    return s->json ? report_close(s->command, status) : status;
 }
 
 static void release(struct job *job)

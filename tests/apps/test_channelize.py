@@ -14,6 +14,7 @@ import numpy as np
 from scipy.signal import upfirdn
 
 import rig
+import schemas
 from rig import Case, parse_wav
 
 LIBRARY = os.path.abspath(sys.argv.pop(2)) # tests run in folders of their own
@@ -351,6 +352,40 @@ class Formats(Channelize):
             os.remove(row["name"] + ".cf32")
         self.fails("channelize", "-r", RATE, "--nan", "error", "t.csv", "x.cf32", "{name}.cf32",
                    says="NaN or infinite sample in")
+
+
+class Json(Channelize):
+    def load(self, done):
+        said = schemas.load(done.stdout)
+        return said, {row["name"]: row for row in said["channels"]}
+
+    def test_it_tells_what_was_written(self):
+        said, rows = self.load(self.run_table(self.some_rows(), "--json", "--frequency", "434M", "-q"))
+        self.assertEqual((said["in"], said["frames_in"], said["not_finite_read"], said["truncated"], said["interrupted"]),
+                         ("x.cf32", 50001, 0, False, False))
+        self.assertEqual([*rows], ["a", "b", "c"])
+        for name, centre, rate in (("a", 30000, 24000), ("b", -70000, 16000), ("c", 1234.5, 30000)):
+            row = rows[name]
+            self.assertEqual((row["centre"], row["frequency"], row["rate"], row["out"], row["complete"], row["clipped"]),
+                             (centre, 434e6 + centre, rate, name + ".cf32", True, 0))
+            self.assertEqual(row["frames"] * 8, os.path.getsize(row["out"]))
+            self.assertEqual(row["frames"], -(-50001 * rate // RATE))
+            self.assertGreater(row["taps"], RATE / rate)
+        self.write("x.cf32", (20 * self.x).tobytes())
+        said, rows = self.load(self.run_table(self.some_rows()[:1], "--json", "--output-format", "ci16", out="{name}.raw"))
+        self.assertIsNone(rows["a"]["frequency"])
+        self.assertGreater(rows["a"]["clipped"], 0)
+
+    def test_it_tells_shards_gaps_and_failures(self):
+        said, rows = self.load(self.run_table(self.some_rows(), "--json", "--range", "2/3"))
+        for name, row in rows.items():
+            self.assertEqual(row["frames"] * 8, os.path.getsize(row["out"]), name)
+        self.x[[100, 2000]] = np.nan, np.inf
+        self.write("x.cf32", self.x.tobytes()[:-3])
+        self.reader("head", "-c", "8", "gone.cf32")
+        said, rows = self.load(self.run_table([*self.some_rows(), {"name": "gone", "centre": 0, "rate": RATE // 2}], "--json", rc=1))
+        self.assertEqual((said["not_finite_read"], said["truncated"]), (2, True))
+        self.assertEqual([row["complete"] for row in rows.values()], [True, True, True, False])
 
 
 class Mistakes(Channelize):
