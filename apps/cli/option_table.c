@@ -79,8 +79,9 @@ const struct command_row command_rows[N_COMMANDS] = {
     {"design", "KIND [FILE|HZ...] OUT", "designs the taps of a filter and writes them to a file",
      "KIND is lowpass, highpass, bandpass, bandstop, hilbert, differentiator, raised-cosine, "
      "root-raised-cosine, table, eq or crossover. FILE of table has a frequency and decibels on "
-     "each line. FILE of eq is a list of Equalizer APO, Room EQ Wizard or AutoEq; --section adds "
-     "to it or replaces it. The ways of crossover, each a channel of OUT, meet at each HZ, or "
+     "each line. FILE of eq is a list of Equalizer APO, Room EQ Wizard or AutoEq, or a "
+     "configuration of CamillaDSP, of which the first channel is used; --section adds to it or "
+     "replaces it. The ways of crossover, each a channel of OUT, meet at each HZ, or "
      "HZ:lr8 for another family and order than lr4: lr2 to lr16, bw1 to bw16, bessel1 to bessel8. "
      "Bands begin half of --width beside each --cutoff; without --taps the fewest taps are chosen "
      "that reach --attenuation and --ripple. Prints ripple, attenuation and delay of the taps as "

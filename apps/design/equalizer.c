@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "config/network.h"
 #include "io/bytes/bytes.h"
 
 enum { TEXT_SIZE = 256, MAX = PARTITA_MAX_BANDS, MAX_DELAY = 1 << 16 };
@@ -82,6 +83,46 @@ bool equalizer_parse(struct equalizer *ret, const struct settings *settings, str
     return ret->lowers || parse_bands(c, s, fault);
 }
 
+// What a term of the only path to the first channel of CamillaDSP's pipeline adds.
+static bool add_term(struct equalizer *e, const struct network *network,
+                     const struct network_term *term, struct fault *fault)
+{
+    const struct partita_section gain = {.kind = PARTITA_SECTION_GAIN,
+                                         .gain = 20 * log10(term->gain)};
+    const struct impulse unit = {.source = IMPULSE_SECTIONS}, *filter = &unit;
+    struct fault said;
+    if (term->impulse != IMPULSE_UNIT) filter = &network->impulses[term->impulse];
+    if (term->in || term->delay > 0 || !(term->gain > 0) || filter->source != IMPULSE_SECTIONS)
+        return network_fault(network, term->line, fault,
+                             "the first channel has more than equalizers; use convolve --config");
+    bool good = term->gain == 1 || sections_add(&e->sections, &gain, &said);
+    for (size_t i = 0; good && i < filter->n_sections; i++)
+        good = sections_add(&e->sections, &filter->sections[i], &said);
+    return good || network_fault(network, filter->line, fault, "%.500s", said.text);
+}
+
+static bool read_pipeline(struct equalizer *e, const char *path, struct fault *fault)
+{
+    struct network network;
+    if (!network_read(&network, path, false, fault)) return false;
+    bool good = rates_agree(network.rate, e->crossover.rate) ||
+                fault_set(fault, "%s: is for %.12g Hz, not for --rate %.12g", path, network.rate,
+                          e->crossover.rate);
+    for (size_t i = 0; i < network.n_stages; i++) {
+        const struct network_stage *stage = &network.stages[i];
+        size_t paths = 0; // to the first channel
+        for (size_t k = 0; good && k < stage->n_terms; k++)
+            if (!stage->terms[k].out && paths++ == 0)
+                good = add_term(e, &network, &stage->terms[k], fault);
+        if (good && paths != 1)
+            good = fault_set(
+                fault, "%s: a mixer adds to the first channel or mutes it; use convolve --config",
+                path);
+    }
+    network_release(&network);
+    return good;
+}
+
 bool equalizer_read(struct equalizer *equalizer, const struct settings *settings,
                     struct fault *fault)
 {
@@ -92,6 +133,7 @@ bool equalizer_read(struct equalizer *equalizer, const struct settings *settings
     for (int i = 0; i < s->sections.n; i++)
         if (!add_words(e, s->sections.words[i], s->sections.words[i], fault)) return false;
     if (e->crossover.bands > 1 || s->n_operands < 3) return true;
+    if (network_is_named(s->operands[1])) return read_pipeline(e, s->operands[1], fault);
     char *text = regular_read_text(s->operands[1], fault);
     const bool good = text && sections_add_list(&e->sections, s->operands[1], text, fault);
     free(text);

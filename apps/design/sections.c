@@ -66,8 +66,8 @@ static double *number_of(struct partita_section *section, int i)
     return (double *)(void *)((char *)section + numbers[i].offset);
 }
 
-// Appends a section that the library accepts, whose message loses the name "sections[0]".
-static bool add(struct sections *s, const struct partita_section *section, struct fault *fault)
+// The library's message loses the name "sections[0]".
+bool sections_add(struct sections *s, const struct partita_section *section, struct fault *fault)
 {
     struct fault log = {.text = ""};
     struct partita_biquad biquads[MAX_BIQUADS];
@@ -118,7 +118,7 @@ bool sections_add_words(struct sections *sections, const char *text, struct faul
         else section.order = (int)fmin(fabs(number.value), INT_MAX);
         if (i >= ORDERS) section.family = (enum partita_section_family)(i - ORDERS);
     }
-    return add(sections, &section, fault);
+    return sections_add(sections, &section, fault);
 }
 
 // A number of a line. Commas are decimal marks, or separate thousands, as all numbers of the line
@@ -221,7 +221,7 @@ static bool add_filter(struct sections *sections, const char *line, struct fault
     if (!narrow && shelf) s.slope = 10.8;    // the defaults of Room EQ Wizard
     if (!narrow && s.kind == PARTITA_SECTION_NOTCH) s.q = 30;
     if (narrow && shelf && strlen(name) == 2) move_to_middle(&s);
-    return add(sections, &s, fault);
+    return sections_add(sections, &s, fault);
 }
 
 // "20 -1.5; 1000 0.2"
@@ -254,7 +254,7 @@ static bool add_preamp(struct sections *s, const char *line, struct fault *fault
         if (strncasecmp(c, "dB", 2) == 0) c++;
         else if (!strchr(WORD_SPACES, *c)) value[n++] = *c;
     }
-    return parse_decimal(line, value, n, &gain.gain, fault) && add(s, &gain, fault);
+    return parse_decimal(line, value, n, &gain.gain, fault) && sections_add(s, &gain, fault);
 }
 
 static bool add_line(struct sections *s, char *line, bool *known, struct fault *fault)

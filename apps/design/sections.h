@@ -16,6 +16,10 @@ struct sections {
     size_t n_points, points_capacity;
 };
 
+// Appends a section; false, with a fault, if the library refuses it.
+bool sections_add(struct sections *sections, const struct partita_section *section,
+                  struct fault *fault);
+
 // Appends the section of a text such as "peak 2200 -3.4 q 1.8".
 bool sections_add_words(struct sections *sections, const char *text, struct fault *fault);
 

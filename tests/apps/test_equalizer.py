@@ -91,6 +91,34 @@ class Equalizer(Case):
                                    atol=0.1)  # the detail of 24 Hz smooths the slope at 20 Hz
         self.assertGreater(len(louder), 5000)
 
+    def test_camilladsp(self):
+        """The filters of the first channel, as --config of convolve has them."""
+        head = "devices: {samplerate: 48000, capture: {channels: 2}}\nfilters:\n"
+        filters = ("  low: {type: Biquad, parameters: {type: Lowshelf, freq: 105, q: 0.7, gain: 6.2}}\n"
+                   "  less: {type: Gain, parameters: {gain: -6}}\n"
+                   "  peaks: {type: BiquadCombo, parameters: {type: ButterworthHighpass, freq: 30, order: 4}}\n"
+                   "  fir: {type: Conv, parameters: {type: Values, values: [1, 2]}}\n")
+        pipeline = ("pipeline:\n- {type: Filter, channels: [0, 1], names: [low, less]}\n"
+                    "- {type: Filter, channels: [%s], names: [%s]}\n")
+        self.write("a.yml", (head + filters + pipeline % ("0", "peaks")).encode())
+        done = self.run_program("design", "eq", "a.yml", "--rate", "48k", "-o", "f64", "a.npy", rc=None)
+        if b"without libyaml" in done.stderr:
+            return
+        words = ("--section", "lowshelf 105 6.2 q 0.7", "--section", "gain -6", "--section", "highpass 30 bw4")
+        np.testing.assert_allclose(np.load("a.npy"), self.design("eq", *words)[0][0], rtol=0, atol=1e-13)
+        self.write("a.yml", (head + filters + pipeline % ("1", "fir")).encode())
+        self.design("eq", "a.yml")
+        os.unlink("out.npy")
+        self.write("a.yml", (head + filters + pipeline % ("0", "fir")).encode())
+        self.refused("eq", "a.yml", "--rate", "48k", "out.npy", says="a.yml:6: the first channel has more than equalizers", rc=1)
+        self.refused("eq", "a.yml", "--rate", "96k", "out.npy", says="a.yml: is for 48000 Hz, not for --rate 96000", rc=1)
+
+        mixer = ("mixers: {m: {channels: {in: 2, out: 1}, mapping: [{dest: 0, sources: [%s]}]}}\n"
+                 "pipeline: [{type: Mixer, name: m}]\n")
+        for sources in ("{channel: 0}, {channel: 0}", "{channel: 0, mute: true}"):
+            self.write("a.yml", (head + filters + mixer % sources).encode())
+            self.refused("eq", "a.yml", "--rate", "48k", "out.npy", says="a.yml: a mixer adds to the first", rc=1)
+
     def test_words(self):
         """Sections of all kinds and families, against SciPy's recursion of the formulas."""
         sos = {"highpass 900 bw5": scipy.signal.butter(5, 900, "high", fs=48000, output="sos"),

@@ -106,6 +106,10 @@ class EveryFault(FaultCase):
         self.every("design", "eq", "--section", "peak 1k 3", "--rate", "8k", "--taps", 99, "list.txt", "out.wav")
         self.write("graphic.txt", b"GraphicEQ: " + b"; ".join(b"%d 1" % f for f in range(100, 3000, 100)))
         self.every("design", "eq", "--rate", "8k", "--taps", 99, "graphic.txt", "out.npy")
+        self.write("a.yml", b"devices: {samplerate: 8000, capture: {channels: 1}}\nfilters: {a: {type: Biquad, parameters: "
+                   b"{type: Peaking, freq: 900, q: 2, gain: 3}}}\npipeline: [{type: Filter, channel: 0, names: [a]}]\n")
+        if b"without libyaml" not in self.run_program("design", "eq", "a.yml", "--rate", "8k", "a.npy", rc=None).stderr:
+            self.every("design", "eq", "--rate", "8k", "--taps", 99, "a.yml", "out.npy")
         self.every("design", "crossover", "--rate", "8k", "--taps", 99, "900", "2k:bw3", "out.wav")
         if b"without cairo" not in self.run_program("design", "lowpass", "--cutoff", ".2", "--width", ".1", "--plot", "p.png",
                                                     "p.npy", rc=None).stderr:
