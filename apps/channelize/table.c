@@ -102,24 +102,16 @@ static bool read_line(const struct table *table, char *line, struct fault *fault
     return true;
 }
 
-// Empty lines and those that begin with '#' are left out, and so is the mark of the order of bytes,
-// which spreadsheets write in front.
-static bool read_csv(struct table *table, FILE *file, struct fault *fault)
+// Empty lines and those that begin with '#' are left out.
+static bool read_csv(struct table *table, char *text, struct fault *fault)
 {
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t length;
+    struct lines lines = {.rest = text};
     bool good = true;
     table->json = json_array();
-    while (good && (length = getline(&line, &capacity, file)) >= 0) {
-        if (memchr(line, 0, (size_t)length))
-            good = fault_set(fault, "%s: is no text; TABLE is named before IN", table->path);
-        char *text = strncmp(line, "\xEF\xBB\xBF", 3) == 0 ? line + 3 : line;
-        text[strcspn(text, "\r\n")] = 0;
-        text = words_trim(text);
-        if (good && *text && *text != '#') good = read_line(table, text, fault);
+    for (char *line; good && (line = lines_next(&lines));) {
+        line = words_trim(line);
+        if (*line && *line != '#') good = read_line(table, line, fault);
     }
-    free(line);
     json_array_remove(table->json, 0);
     return good;
 }
@@ -192,12 +184,13 @@ bool table_read(struct table *ret, const char *path, struct fault *fault)
     const char *dot = strrchr(path, '.');
     json_error_t error = {.line = 1, .text = ""};
     *ret = (struct table){.path = path};
-    FILE *file = regular_open(path, fault);
-    if (!file) return false;
+    struct fault said;
+    char *text = regular_read_text(path, &said);
     bool good = true;
-    if (!dot || strcasecmp(dot, ".json") != 0) good = read_csv(ret, file, fault);
-    else ret->json = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
+    if (!text) return fault_set(fault, "%s; TABLE is named before IN", said.text);
+    if (!dot || strcasecmp(dot, ".json") != 0) good = read_csv(ret, text, fault);
+    else ret->json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    free(text);
     if (good && !json_is_array(ret->json))
         good = fault_set(fault, "%s: line %d: is no array of objects%s%s", path,
                          error.line > 0 ? error.line : 1, *error.text ? "; " : "", error.text);
