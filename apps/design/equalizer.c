@@ -123,6 +123,18 @@ static bool read_pipeline(struct equalizer *e, const char *path, struct fault *f
     return good;
 }
 
+// Whether OUT, if it is the only name, is a list, after which OUT was forgotten.
+static bool check_out(const struct equalizer *e, const char *out, struct fault *fault)
+{
+    struct sections sections = {.rate = e->crossover.rate};
+    struct fault ignored;
+    char *text = regular_read_text(out, &ignored);
+    const bool list = text && sections_add_list(&sections, out, text, &ignored);
+    sections_release(&sections);
+    free(text);
+    return !list || fault_usage(fault, "%s: is a list, which taps would replace; name OUT", out);
+}
+
 bool equalizer_read(struct equalizer *equalizer, const struct settings *settings,
                     struct fault *fault)
 {
@@ -132,7 +144,8 @@ bool equalizer_read(struct equalizer *equalizer, const struct settings *settings
         if (!add_crossing(e, i, s->files[i + 1], fault)) return false;
     for (int i = 0; i < s->sections.n; i++)
         if (!add_words(e, s->sections.words[i], s->sections.words[i], fault)) return false;
-    if (e->crossover.bands > 1 || s->n_operands < 3) return true;
+    if (e->crossover.bands > 1) return true;
+    if (s->n_operands < 3) return check_out(e, s->operands[1], fault);
     if (network_is_named(s->operands[1])) return read_pipeline(e, s->operands[1], fault);
     char *text = regular_read_text(s->operands[1], fault);
     const bool good = text && sections_add_list(&e->sections, s->operands[1], text, fault);

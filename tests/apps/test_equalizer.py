@@ -234,6 +234,13 @@ class Equalizer(Case):
         self.refused("eq", "list.txt", *rate, says="list.txt: line 2: frequency = 30000: must be above 0", rc=1)
         self.refused("eq", "none.txt", *rate, says="none.txt: cannot open", rc=1)
         self.refused("eq", *eq[1:], "gain 1", ".", *rate, says=".: cannot open: is not a regular file", rc=1)
+        before = b"Preamp: -3 dB\nFilter 1: OFF PK\n"
+        self.write("list.txt", before)
+        done = self.run_program("design", *eq, "gain 1", "--rate", "48k", "list.txt", rc=2)
+        self.assertIn(b"list.txt: is a list, which taps would replace; name OUT", done.stderr)
+        self.assertEqual(self.read("list.txt"), before)
+        self.write("list.txt", b"1\n")
+        self.run_program("design", *eq, "gain 1", "--rate", "48k", "list.txt")
         self.write("list.txt", b"Preamp: -3 dB\n\0")
         self.refused("eq", "list.txt", *rate, says="list.txt: holds a zero byte", rc=1)
         self.write("list.txt", b"GraphicEQ: 20 1; 30 2\nPreamp: 0 dB\n")
