@@ -44,26 +44,20 @@ static struct addrinfo *find_address(const char *text, struct fault *fault)
     struct number number;
     if (port[strspn(port, "0123456789")] || !number_parse(port, QUANTITY_COUNT, &number) ||
         !number.whole || number.integer < 1 || number.integer > MAX_PORT) {
-        fault_set(fault,
-                  "--osc %s: must be PORT or ADDRESS:PORT, with a whole number from 1 to %d as the "
-                  "port",
-                  text, MAX_PORT);
+        fault_usage(
+            fault,
+            "--osc %s: must be PORT or ADDRESS:PORT, with a whole number from 1 to %d as the "
+            "port",
+            text, MAX_PORT);
         return NULL;
     }
     char *host = colon ? strndup(text, (size_t)(colon - text)) : strdup("127.0.0.1");
     const int error = host ? getaddrinfo(host, port, &hints, &found) : EAI_MEMORY;
     free(host);
     if (!error) return found;
-    fault_set(fault, "--osc %s: must be PORT or ADDRESS:PORT, such as 0.0.0.0:9000: %s", text,
-              gai_strerror(error));
+    fault_usage(fault, "--osc %s: must be PORT or ADDRESS:PORT, such as 0.0.0.0:9000: %s", text,
+                gai_strerror(error));
     return NULL;
-}
-
-bool osc_check(const char *address, struct fault *fault)
-{
-    struct addrinfo *found = find_address(address, fault);
-    if (found) freeaddrinfo(found);
-    return found;
 }
 
 static bool bind_to(struct osc *osc, const char *text, struct fault *fault)

@@ -8,11 +8,8 @@
 
 struct osc;
 
-// False, with a fault, if this is not PORT or HOST:PORT, with a port from 1 to 65535 and an address
-// as HOST, or if the program was built without liblo. Opens nothing.
-bool osc_check(const char *address, struct fault *fault);
-
-// Receives at PORT or HOST:PORT, where HOST is an address; without HOST from this machine only.
+// Receives at PORT or HOST:PORT, with a port from 1 to 65535 and an address as HOST; without HOST
+// from this machine only. False, with a fault, also if the program was built without liblo.
 bool osc_open(struct osc **ret, const char *address, struct fault *fault);
 
 // Accepts NULL.

@@ -4,18 +4,14 @@
 
 #include "osc.h"
 
-bool osc_check(const char *address, struct fault *fault)
-{
-    return fault_set(fault,
-                     "--osc %s: this program was built without liblo; install liblo-dev and build "
-                     "it again",
-                     address);
-}
-
 bool osc_open(struct osc **ret, const char *address, struct fault *fault)
 {
     *ret = NULL;
-    return osc_check(address, fault);
+    return fault_usage(
+        fault,
+        "--osc %s: this program was built without liblo; install liblo-dev and build "
+        "it again",
+        address);
 }
 
 void osc_close(struct osc *osc)

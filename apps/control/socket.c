@@ -93,20 +93,15 @@ static bool bind_and_listen(struct control_socket *s, struct fault *fault)
            fault_set(fault, "--control %s: cannot listen: %s", s->path, strerror(errno));
 }
 
-bool control_socket_check(const char *path, struct fault *fault)
-{
-    const size_t capacity = sizeof((struct control_socket *)0)->path;
-    return (*path && strlen(path) < capacity) ||
-           fault_set(fault, "--control %s: must have 1 to %zu characters", path, capacity - 1);
-}
-
 bool control_socket_open(struct control_socket **ret, const char *path, struct fault *fault)
 {
     struct control_socket *s = calloc(1, sizeof *s);
     if (!s) return fault_set(fault, "out of memory");
     s->fd = -1;
-    const bool fits = control_socket_check(path, fault);
+    const bool fits = *path && strlen(path) < sizeof s->path;
     if (fits) strcpy(s->path, path);
+    else
+        fault_usage(fault, "--control %s: must have 1 to %zu characters", path, sizeof s->path - 1);
     if (fits && bind_and_listen(s, fault)) {
         *ret = s;
         return true;

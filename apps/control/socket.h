@@ -18,9 +18,6 @@ enum {
 
 struct control_socket;
 
-// False, with a fault, if a socket cannot have this path because of its length.
-bool control_socket_check(const char *path, struct fault *fault);
-
 // Creates the socket, which only this user may connect to. A path that exists is refused, unless it
 // is a socket of this user that nobody listens to. Changes the umask for a moment.
 bool control_socket_open(struct control_socket **ret, const char *path, struct fault *fault);

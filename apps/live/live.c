@@ -78,8 +78,6 @@ static bool live_check_values(struct settings *s, struct fault *fault)
 {
     return (!s->name || device_check_name(s->name, fault)) &&
            device_check_latency(s->audio_latency, fault) &&
-           (!s->control || control_socket_check(s->control, fault)) &&
-           (!s->osc || osc_check(s->osc, fault)) &&
            (s->rate == 0 || options_resolve_times(s, s->rate, fault));
 }
 
