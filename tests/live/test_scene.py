@@ -140,7 +140,7 @@ class Scenes(Steered):
             self.assertEqual(said.count("\n"), 1)
         self.edit(SCENES)
         os.mkfifo("pipe")
-        self.fails_live("--scene", "pipe", says="pipe: is not a regular file")
+        self.fails_live("--scene", "pipe", says=["pipe: ", "is not a regular file"])
         self.fails_live("--scene", "none.yaml", says="none.yaml: cannot open: No such file")
         self.fails_live("--scene", "s.yaml", "--ir", "ir.wav", rc=2, says="--scene names the filters; leave out --ir")
         self.fails_live("--scene", "s.yaml", "--measure", "m.wav", rc=2, says="--scene")
