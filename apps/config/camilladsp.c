@@ -56,32 +56,35 @@ static bool parse_values(struct camilladsp *c, const yaml_node_t *list, struct i
     return true;
 }
 
-// Replaces `token` by a number, in a name of limited length.
-static bool replace_token(char *name, size_t size, const char *token, size_t value)
+// A name, in which $samplerate$ and $channels$ stand for numbers.
+static bool expand_name(struct camilladsp *c, const yaml_node_t *node, char ret[PATH_MAX])
 {
-    char number[24], rest[PATH_MAX];
-    const int digits = snprintf(number, sizeof number, "%zu", value);
-    for (char *at = name; (at = strstr(at, token)); at += digits) {
-        snprintf(rest, sizeof rest, "%s", at + strlen(token));
-        if ((size_t)(at - name) + (size_t)digits + strlen(rest) >= size) return false;
-        memcpy(at, number, (size_t)digits);
-        memcpy(at + digits, rest, strlen(rest) + 1);
+    const struct {
+        const char *text;
+        size_t value;
+    } tokens[] = {{"$samplerate$", (size_t)c->network->rate},
+                  {"$channels$", c->network->in_channels}};
+    const char *from = yaml_node_text(node);
+    size_t n = 0;
+    while (from && *from && n < PATH_MAX - 1) {
+        size_t i = 0;
+        while (i < 2 && strncmp(from, tokens[i].text, strlen(tokens[i].text)) != 0) i++;
+        if (i == 2) ret[n++] = *from++;
+        else n += (size_t)snprintf(ret + n, PATH_MAX - n, "%zu", tokens[i].value);
+        if (i < 2) from += strlen(tokens[i].text);
     }
-    return true;
+    ret[n < PATH_MAX ? n : 0] = 0;
+    return !from || (!*from && n < PATH_MAX) ||
+           yaml_node_fault(&c->yaml, node, "a name is longer than %d characters", PATH_MAX - 1);
 }
 
-// The file of taps, in which $samplerate$ and $channels$ stand for numbers.
 static bool parse_file_name(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
 {
     const char *text;
     char name[PATH_MAX];
-    if (!yaml_node_get_text(&c->yaml, map, "filename", &text)) return false;
-    const yaml_node_t *node = yaml_node_get(&c->yaml, map, "filename");
-    if ((size_t)snprintf(name, sizeof name, "%s", text) >= sizeof name ||
-        !replace_token(name, sizeof name, "$samplerate$", (size_t)c->network->rate) ||
-        !replace_token(name, sizeof name, "$channels$", c->network->in_channels))
-        return yaml_node_fault(&c->yaml, node, "filename: is longer than %d characters",
-                               PATH_MAX - 1);
+    if (!yaml_node_get_text(&c->yaml, map, "filename", &text) ||
+        !expand_name(c, yaml_node_get(&c->yaml, map, "filename"), name))
+        return false;
     impulse->path = network_file(c->folder, name);
     return impulse->path || camilladsp_no_memory(c);
 }
@@ -218,11 +221,12 @@ static const struct filter_type {
 
 static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct element *ret)
 {
-    const char *name = yaml_node_text(used), *type;
-    yaml_node_t *filter = name ? yaml_node_get(&c->yaml, c->filters, name) : NULL;
+    const char *type;
+    char name[PATH_MAX];
     *ret = (struct element){.term = {.gain = 1}};
-    if (!filter)
-        return yaml_node_fault(&c->yaml, used, "there is no filter '%.40s'", name ? name : "");
+    if (!expand_name(c, used, name)) return false;
+    yaml_node_t *filter = yaml_node_get(&c->yaml, c->filters, name);
+    if (!filter) return yaml_node_fault(&c->yaml, used, "there is no filter '%.40s'", name);
     if (!yaml_node_check_keys(&c->yaml, filter, "type|description|parameters") ||
         !yaml_node_get_text(&c->yaml, filter, "type", &type))
         return false;
@@ -338,9 +342,11 @@ static bool add_mixer_step(struct camilladsp *c, const yaml_node_t *step)
     const struct network_number in_key = {"in", 0, 1, NETWORK_MAX_CHANNELS},
                                 out_key = {"out", 0, 1, NETWORK_MAX_CHANNELS};
     uint64_t in = 0, out = 0;
-    const char *name;
+    const char *text;
+    char name[PATH_MAX];
     if (!yaml_node_check_keys(&c->yaml, step, "type|name|bypassed|description") ||
-        !yaml_node_get_text(&c->yaml, step, "name", &name))
+        !yaml_node_get_text(&c->yaml, step, "name", &text) ||
+        !expand_name(c, yaml_node_get(&c->yaml, step, "name"), name))
         return false;
     const yaml_node_t *mixer = yaml_node_get(&c->yaml, c->mixers, name);
     if (!mixer) return yaml_node_fault(&c->yaml, step, "there is no mixer '%.40s'", name);

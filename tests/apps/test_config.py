@@ -375,6 +375,16 @@ pipeline:
         self.matches("a.yml", {(0, 0): [first], (0, 1): [np.convolve(first, right) * -quiet],
                                (2, 1): [delayed(np.convolve(right, tail) * 0.25, 96)]}, 3)
 
+    def test_names_with_tokens(self):
+        self.yaml("filters: {f_48000: {type: Gain, parameters: {gain: 0.5, scale: linear}}}\n"
+                  "mixers: {m2_48000_2: {channels: {in: 2, out: 1}, mapping: [{dest: 0, sources: [{channel: 1}]}]}}\n"
+                  "pipeline: [{type: Filter, names: [f_$samplerate$]}, {type: Mixer, name: m$channels$_$samplerate$_$channels$}]", 1)
+        self.matches("a.yml", {(0, 1): [np.array([0.5])]}, 1)
+        for name in (4096 * "x", 400 * "$samplerate$"):
+            self.yaml("pipeline: [{type: Filter, names: [%s]}]" % name)
+            self.fails("convolve", "--config", "a.yml", "x.wav", "out.wav",
+                       says="a.yml:7: there is no filter" if name[0] == "$" else "a.yml:7: a name is longer than 4095")
+
     def test_nothing_is_the_identity(self):
         self.yaml("pipeline: null")
         self.close(self.result("a.yml").astype("f4"), self.x.astype("f8"), 0)
