@@ -54,6 +54,24 @@ class Played(Live):
         partitioned = self.plays("--config", "a.conf", "--block", 64)
         np.testing.assert_array_equal(partitioned, expected)
 
+    def test_feedback(self):
+        """A biquad of CamillaDSP, as its recursion but for roundoff and for the end of its response."""
+        write_text(self, "a.yml", "devices: {samplerate: 48000, capture: {channels: 2}}", "filters:",
+                   "  f: {type: Biquad, parameters: {type: Free, b0: 0.125, b1: 0.0625, b2: 0, a1: -1.5, a2: 0.75}}",
+                   "pipeline: [{type: Filter, channels: [1], names: [f]}]")
+        if b"without libyaml" in self.run_program("convolve", "--config", "a.yml", "ir.wav", "out.wav", rc=None).stderr:
+            self.skipTest("built without libyaml")
+        y = self.plays("--config", "a.yml", outputs=2)
+        expected = self.x[:2500].astype("f8")
+        for t, x in enumerate(self.x[:2500, 1]):
+            before = [expected[t - k, 1] if t >= k else 0 for k in (1, 2)]
+            expected[t, 1] = 0.125 * x + 0.0625 * (self.x[t - 1, 1] if t else 0) + 1.5 * before[0] - 0.75 * before[1]
+        self.close(y.astype("f4"), expected)
+        write_text(self, "b.yml", "devices: {samplerate: 48000, capture: {channels: 2}}", "filters:",
+                   "  f: {type: Biquad, parameters: {type: Free, b0: 1, b1: 0, b2: 0, a1: -2, a2: 1}}",
+                   "pipeline: [{type: Filter, channels: [1], names: [f]}]")
+        self.fails_live("--config", "b.yml", *FILES, says="b.yml:3: is unstable")
+
     def test_an_own_signal_is_added_once(self):
         write_text(self, "b.conf", "/convolver/new 2 2 64 200", "/impulse/read 2 2 1 0 0 0 1 ir.wav")
         expected = convolve(self.x, [[None, None], [None, self.h[0]]]) + self.x
