@@ -49,6 +49,10 @@ static bool choose_container(struct job *job, struct fault *fault)
     const char *out = specification_out(&job->settings);
     bool known;
     job->info.container = container_of_name(out, &known);
+    if (job->info.container == CONTAINER_TEXT && job->specification.ways > 1)
+        return fault_set(fault,
+                         "%s: a text has one channel, but there are %zu ways; use .wav or .npy",
+                         out, job->specification.ways);
     if (known) return true;
     job->info.container = job->settings.output_format ? CONTAINER_RAW : CONTAINER_WAV;
     if (temp_is_special(out)) return true;

@@ -66,6 +66,13 @@ static double *number_of(struct partita_section *section, int i)
     return (double *)(void *)((char *)section + numbers[i].offset);
 }
 
+// For the library a width or an order of 0 is the default one.
+static bool is_given(int i, double value, struct fault *fault)
+{
+    const bool narrows = i > GAIN && numbers[i].quantity != QUANTITY_FREQUENCY;
+    return !narrows || value != 0 || fault_usage(fault, "%s 0: must be above 0", numbers[i].name);
+}
+
 // The library's message loses the name "sections[0]".
 bool sections_add(struct sections *s, const struct partita_section *section, struct fault *fault)
 {
@@ -114,6 +121,7 @@ bool sections_add_words(struct sections *sections, const char *text, struct faul
             !number_parse(value, numbers[i].quantity, &number) || (i >= ORDERS && !number.whole))
             return fault_usage(
                 fault, "'%s' is neither a number nor q, oct, lr or the like with one", word);
+        if (!is_given(i, number.value, fault)) return false;
         if (i < ORDERS) *number_of(&section, i) = number.value;
         else section.order = (int)fmin(fabs(number.value), INT_MAX);
         if (i >= ORDERS) section.family = (enum partita_section_family)(i - ORDERS);
@@ -211,7 +219,9 @@ static bool add_filter(struct sections *sections, const char *line, struct fault
         while (n && strchr(WORD_SPACES, value[n - 1])) n--;
         if (i == SLOPE && (!n || strspn(value, DIGITS ".,") != n || strncasecmp(end, "dB", 2) != 0))
             continue;
-        if (!parse_decimal(line, value, n, number_of(&s, i), fault)) return false;
+        if (!parse_decimal(line, value, n, number_of(&s, i), fault) ||
+            !is_given(i, *number_of(&s, i), fault))
+            return false;
         if (i == 0 && strncasecmp(end, "kHz", 3) == 0) s.frequency *= 1000;
         found |= 1u << i;
     }

@@ -224,6 +224,9 @@ class Equalizer(Case):
                 (("crossover", "300", "--delay", "0,2s", *rate), "--delay 0,2s: is not within 0 to 65536 frames"),
                 (("crossover", "300", "--delay", "0,-1", *rate), "--delay 0,-1: is not within"),
                 (("crossover", "300", "--invert", "3", *rate), "--invert 3: is no list of ways from 1 to 2"),
+                ((*eq, "peak 100 3 q 0", *rate), "peak 100 3 q 0: q 0: must be above 0"),
+                ((*eq, "peak 100 3 oct 0", *rate), "oct 0: must be above 0"),
+                ((*eq, "lowpass 100 lr0", *rate), "lr 0: must be above 0"),
                 (("lowpass", "--cutoff", "1k", "--width", "100", "--tail", "100", *rate), "--tail does not go with lowpass")):
             with self.subTest(arguments=arguments):
                 done = subprocess.run([rig.PROGRAM, "design", *arguments], stderr=subprocess.PIPE, cwd=self.folder)
@@ -232,6 +235,10 @@ class Equalizer(Case):
                 self.assertFalse(os.path.exists("out.npy"))
         self.write("list.txt", b"Preamp: -3 dB\nFilter: ON PK Fc 30000 Hz Gain 3 dB Q 1\n")
         self.refused("eq", "list.txt", *rate, says="list.txt: line 2: frequency = 30000: must be above 0", rc=1)
+        self.write("list.txt", b"Filter: ON PK Fc 300 Hz Gain 3 dB Q 0\n")
+        self.refused("eq", "list.txt", *rate, says="list.txt: line 1: q 0: must be above 0", rc=1)
+        self.run_program("design", "crossover", "300", "--rate", "48k", "out.txt", rc=1)  # one way alone would be in it
+        self.assertFalse(os.path.exists("out.txt"))
         self.refused("eq", "none.txt", *rate, says="none.txt: cannot open", rc=1)
         self.refused("eq", *eq[1:], "gain 1", ".", *rate, says=".: cannot open: is not a regular file", rc=1)
         before = b"Preamp: -3 dB\nFilter 1: OFF PK\n"
