@@ -147,29 +147,24 @@ bool temp_is_special(const char *path)
            (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
-// An existing file keeps its mode; a symbolic link keeps pointing to it.
-static char *name_of_existing(const char *path, const struct stat *st, struct fault *fault)
-{
-    char *name = NULL;
-    if (S_ISDIR(st->st_mode)) fault_set(fault, "%s: is a directory", path);
-    else if (access(path, W_OK)) fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
-    else if (!(name = realpath(path, NULL))) fault_set(fault, "%s: %s", path, strerror(errno));
-    return name;
-}
-
 char *temp_final(const char *path, mode_t *ret_mode, struct fault *fault)
 {
     struct stat st;
-    if (stat(path, &st) == 0) {
+    char *name = NULL;
+    if (stat(path, &st) == 0) { // its mode is kept; a symbolic link keeps pointing to it
         *ret_mode = st.st_mode & 07777;
-        return name_of_existing(path, &st, fault);
+        if (S_ISDIR(st.st_mode)) fault_set(fault, "%s: is a directory", path);
+        else if (access(path, W_OK))
+            fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
+        else if (!(name = realpath(path, NULL))) fault_set(fault, "%s: %s", path, strerror(errno));
+        return name;
     }
     if (!*path || errno != ENOENT || lstat(path, &st) == 0) {
         fault_set(fault, "%s: cannot create: %s", path, strerror(errno ? errno : ENOENT));
         return NULL;
     }
     *ret_mode = new_file_mode();
-    char *name = strdup(path);
+    name = strdup(path);
     if (!name) fault_set(fault, "out of memory");
     return name;
 }

@@ -317,22 +317,16 @@ bool sigmf_check_captures(const struct sigmf *sigmf, const struct sigmf_use *use
     return true;
 }
 
-// Whether a number is read back from so many digits.
-static bool same_number(double x, int digits)
-{
-    char text[40];
-    snprintf(text, sizeof text, "%.*g", digits, x);
-    return strtod(text, NULL) == x;
-}
-
 // NULL: out of memory. Written without jansson, which without memory returns damaged text.
 static char *sigmf_compose(const struct audio_info *info)
 {
+    static const char RATE[] = ",\n    \"core:sample_rate\": ";
     char type[ENCODING_NAME_SIZE], rate[64] = "", *text;
-    int digits = 15; // more only where they are needed
-    while (digits < 17 && !same_number(info->rate, digits)) digits++;
-    if (info->rate != 0)
-        snprintf(rate, sizeof rate, ",\n    \"core:sample_rate\": %.*g", digits, info->rate);
+    bool same = info->rate == 0;
+    for (int digits = 15; digits <= 17 && !same; digits++) { // until it is read back unchanged
+        snprintf(rate, sizeof rate, "%s%.*g", RATE, digits, info->rate);
+        same = strtod(rate + strlen(RATE), NULL) == info->rate;
+    }
     const int n =
         asprintf(&text,
                  "{\n  \"global\": {\n    \"core:datatype\": \"%s\",\n"
