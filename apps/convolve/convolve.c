@@ -16,7 +16,6 @@
 #include "network_taps.h"
 #include "output.h"
 #include "pass.h"
-#include "processes/launcher.h"
 #include "resampler.h"
 #include "route/route.h"
 #include "usage.h"
@@ -460,27 +459,13 @@ static void convolve_release(struct convolve_job *job)
     for (int i = 0; i < job->settings.n_irs && i < MAX_WORDS; i++) audio_reader_close(job->irs[i]);
 }
 
-// Of several processes the first speaks for all.
-static bool join_processes(struct convolve_job *job, struct fault *fault)
-{
-    struct settings *s = &job->settings;
-    if (!s->range && !processes_begin(&job->processes, s->argc, s->argv, fault)) return false;
-    s->shared = job->processes.n > 0;
-    s->launched = launcher_started();
-    if (job->processes.rank) {
-        s->quiet = true;
-        s->verbose = false;
-    }
-    return true;
-}
-
 int convolve_main(const struct settings *settings)
 {
     struct convolve_job job = {.settings = *settings};
     struct fault fault;
     int status = EXIT_FAILED;
     route_adopt(&job.settings);
-    if (join_processes(&job, &fault)) status = convolve_run(&job);
+    if (usage_join_processes(&job.settings, &job.processes, &fault)) status = convolve_run(&job);
     else if (!job.processes.rank) report_fault(settings->command, &fault, EXIT_FAILED);
     convolve_release(&job);
     processes_end(&job.processes);

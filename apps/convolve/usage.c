@@ -14,6 +14,7 @@
 #include "io/formats/sigmf.h"
 #include "io/formats/sofa.h"
 #include "level/level.h"
+#include "processes/launcher.h"
 #include "route/route.h"
 #include "shard.h"
 
@@ -22,24 +23,32 @@ bool is_standard(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
-// Standard input that may never end, unlike a redirected file.
-static bool may_be_endless(const char *path)
+bool usage_join_processes(struct settings *settings, struct processes *processes,
+                          struct fault *fault)
 {
-    struct stat st;
-    return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
+    struct settings *s = settings;
+    if (!s->range && !processes_begin(processes, s->argc, s->argv, fault)) return false;
+    s->shared = processes->n > 0;
+    s->launched = launcher_started();
+    s->quiet = s->quiet || processes->rank;
+    s->verbose = s->verbose && !processes->rank;
+    return true;
 }
 
 bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *settings,
                        const struct encoding *raw, struct fault *fault)
 {
     const struct settings *s = settings;
+    struct stat st;
+    const bool endless = // perhaps; a redirected file is not
+        is_standard(s->operands[1]) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
     const struct audio_request request = {
         .path = s->operands[1],
         .raw = raw,
         .channels = (size_t)s->channels,
         .rate = s->rate,
         .max_channels = options_max_channels(s),
-        .wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1,
+        .wake_fd = endless ? interrupt_as_end_of_input() : -1,
     };
     if (!audio_open(ret_reader, &request, fault)) return false;
     if (audio_reader_info(*ret_reader)->outputs)

@@ -6,6 +6,7 @@
 
 #include "cli/options.h"
 #include "io/audio.h"
+#include "processes/processes.h"
 
 // Not for an OUT that is left out, which is NULL.
 bool is_standard(const char *path);
@@ -13,6 +14,10 @@ bool is_standard(const char *path);
 // *ret_in, *ret_ir: the sample types of --format and --ir-format, or of the suffix of IN.
 bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
                  struct fault *fault);
+
+// Joins the processes of mpirun, unless --range is given: the first speaks for all.
+bool usage_join_processes(struct settings *settings, struct processes *processes,
+                          struct fault *fault);
 
 // Opens IN. raw: the encoding of --format; NULL: not given.
 bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *settings,

@@ -37,7 +37,8 @@ struct job {
     const float **samples; // those of templates, and so on
     size_t *lengths;
     const char **names;
-    size_t n_templates, capacity;
+    size_t n_templates, capacity, n_shared; // n_shared: that this process searches
+    struct processes processes;
     struct search search;   // .channel of peaks: index of the template
     struct fault log, lack; // of memory for what was found
 };
@@ -192,11 +193,19 @@ static bool read_signal(struct job *job, struct fault *fault)
     return good;
 }
 
+// The number among all templates of one that this process searches.
+static size_t number_of(const struct job *job, size_t i)
+{
+    const size_t n = job->processes.n ? job->processes.n : 1;
+    return i < job->n_shared ? job->processes.rank + i * n : job->n_templates - 1;
+}
+
 static void take_match(void *context, const struct partita_match *match)
 {
     struct job *job = context;
+    if (match->template_index >= job->n_shared) return;
     const struct peak peak = {.index = match->time,
-                              .channel = match->template_index,
+                              .channel = number_of(job, match->template_index),
                               .magnitude = fabs(match->value),
                               .phase = match->value < 0 ? M_PI : 0,
                               .level = fabs(match->value)};
@@ -209,9 +218,25 @@ static bool explain(const struct job *job, enum partita_status status, struct fa
     size_t template, channel;
     if (sscanf(job->log.text, "templates[%zu], channel %zu:", &template, &channel) == 2)
         return fault_set(fault, "%s: channel %zu of template %s is %s; leave it out",
-                         job->settings.operands[0], channel, job->names[template],
+                         job->settings.operands[0], channel, job->names[number_of(job, template)],
                          job->settings.normalised == NORMALISED_ZERO_MEAN ? "constant" : "silent");
     return option_words_of_status(fault, COMMAND_CORRELATE, status, &job->log);
+}
+
+// Of several processes each searches every n-th template, and the longest, which determines bits.
+static size_t share_templates(struct job *job)
+{
+    const struct processes *p = &job->processes;
+    const size_t last = job->n_templates - 1, length = job->lengths[last];
+    const float *longest = job->samples[last];
+    for (size_t i = p->rank; i <= last; i += p->n ? p->n : 1, job->n_shared++) {
+        job->samples[job->n_shared] = job->samples[i];
+        job->lengths[job->n_shared] = job->lengths[i];
+    }
+    if (job->n_shared > last) return job->n_shared;
+    job->samples[job->n_shared] = longest;
+    job->lengths[job->n_shared] = length;
+    return job->n_shared + 1;
 }
 
 static bool find_matches(struct job *job, struct fault *fault)
@@ -222,7 +247,7 @@ static bool find_matches(struct job *job, struct fault *fault)
         return fault_set(fault, "%s: template %s has %zu frames, %s only %zu", s->operands[0],
                          job->names[last], job->lengths[last], operand_name(s, 1), job->n);
     const struct partita_match_options options = {
-        .templates = job->n_templates,
+        .templates = share_templates(job),
         .channels = job->channels,
         .samples = job->samples,
         .lengths = job->lengths,
@@ -244,15 +269,15 @@ static bool find_matches(struct job *job, struct fault *fault)
 
 static bool print_matches(struct job *job, struct fault *fault)
 {
-    struct processes alone = {0};
-    const struct search_request request = {.settings = &job->settings, .processes = &alone};
+    const struct search_request request = {.settings = &job->settings,
+                                           .processes = &job->processes};
     struct peak_report *report = &job->search.report;
     *report = (struct peak_report){.to = stdout,
                                    .json = job->settings.json,
                                    .rate = audio_reader_info(job->in)->rate,
                                    .stride = 1,
                                    .names = job->names};
-    peak_report_begin(report);
+    if (!job->processes.rank) peak_report_begin(report);
     const bool good = search_combine(&job->search, &request, fault);
     if (good && !report->n) report_warning(&job->settings, "no template reaches the threshold");
     return good;
@@ -287,14 +312,18 @@ int correlate_main(const struct settings *settings)
 {
     struct job job = {.settings = *settings};
     struct encoding raw = {0}, none = {0};
-    struct fault fault;
+    struct fault fault = {0};
     if (!settings->templates) return convolve_main(settings);
-    if (!usage_check(settings, &raw, &none, &fault)) return report_usage(COMMAND_CORRELATE, &fault);
+    bool good = usage_join_processes(&job.settings, &job.processes, &fault);
+    if (good) good = usage_check(&job.settings, &raw, &none, &fault), fault.usage = !good;
     interrupt_install();
-    const bool good = open_signal(&job, &raw, &fault) && load_templates(&job, &fault) &&
-                      read_signal(&job, &fault) && find_matches(&job, &fault) &&
-                      print_matches(&job, &fault);
-    const int status = good ? conclude(&job) : report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
+    good = good && open_signal(&job, &raw, &fault) && load_templates(&job, &fault) &&
+           read_signal(&job, &fault) && find_matches(&job, &fault);
+    good = processes_agree(&job.processes, good, &fault) && print_matches(&job, &fault);
+    int status = fault.usage ? EXIT_USAGE : EXIT_FAILED;
+    if (good) status = conclude(&job);
+    else if (!job.processes.rank) report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
     release(&job);
+    processes_end(&job.processes);
     return status;
 }

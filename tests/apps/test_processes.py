@@ -119,6 +119,28 @@ class Brief(Processes):
         np.save("one.npy", np.ones(1))
         self.check_peaks(3, "--threshold", 0, "--min-distance", 400, "one.npy", "ramp.npy")
 
+    def test_templates_are_shared(self):
+        """Every process searches some of them and the longest, by which the matches have the bits of one process."""
+        os.mkdir("bank")
+        x = self.random.standard_normal((2, 30000))
+        for k, length in enumerate((80, 200, 61, 80, 150)):
+            h = self.random.standard_normal((2, length))
+            np.save("bank/t%d.npy" % k, h)
+            for at in (1000 + 4000 * k, 3000 + 4000 * k):
+                x[:, at:at + length] += h
+        np.save("x.npy", x.astype("f4"))
+        arguments = ("correlate", "--templates", "bank", "--mad", 8, "--normalised=zero-mean", "--json", "x.npy")
+        expected = self.run_program(*arguments).stdout.decode()
+        self.assertGreaterEqual(expected.count('"peak"'), 10)
+        for n in (2, 7):
+            self.assertEqual(self.together(n, *arguments), (expected, []))
+        self.assertEqual(self.together(3, *arguments[:-2], "--peaks", 4, "x.npy")[0],
+                         self.run_program(*arguments[:-2], "--peaks", 4, "x.npy").stdout.decode())
+        np.save("bank/t2.npy", np.zeros((2, 61)))
+        self.fails_together(3, *arguments, says=["bank: channel 0 of template t2 is constant"])
+        self.fails_together(2, *arguments[:-1], "none.npy", says=["none.npy: cannot open"])
+        self.fails_together(2, *arguments[:-1], "-", says=["mpirun: all processes read"], rc=2)
+
     def test_a_fault_is_said_once(self):
         self.noise("h.npy", 300)
         self.noise("x.npy", 6000000)
