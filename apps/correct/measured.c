@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/interleave.h"
 #include "base/memory.h"
 #include "cli/report.h"
 #include "convolve/partial/shard_record.h"
@@ -79,22 +80,42 @@ void measured_warn(const struct measured *measured, const struct settings *setti
         if (*warnings[i]->text) report_warning(settings, "%s", warnings[i]->text);
 }
 
-static bool choose_format(struct audio_info *info, const struct settings *s, const char *path,
-                          struct fault *fault)
+bool measured_choose_format(struct audio_info *info, const struct settings *s, const char *path,
+                            struct fault *fault)
 {
-    struct encoding requested = {.kind = ENCODING_FLOAT, .bytes = 4};
+    struct encoding wanted = {.kind = ENCODING_FLOAT, .bytes = 4}, named;
     bool known;
     info->container = container_of_name(path, &known);
-    if (!known && temp_is_special(path)) info->container = CONTAINER_WAV;
-    else if (!known || (info->container == CONTAINER_TEXT && info->channels > 1))
-        return fault_set(fault, "%s: the name does not imply a format%s; use .wav", path,
-                         known ? " for several channels" : "");
-    if (s->output_format) encoding_parse(s->output_format, &requested);
-    if (requested.is_complex ||
-        !container_encoding(info->container, path, requested, &info->encoding))
-        return fault_set(fault, "%s: cannot store %s samples", path, s->output_format);
+    if (!known && !temp_is_special(path))
+        return fault_set(
+            fault, "%s: the name does not imply a format; use .wav, .npy, .txt or .raw", path);
+    if (!known) // design writes raw samples of a type that is stated
+        info->container =
+            s->output_format && s->command == COMMAND_DESIGN ? CONTAINER_RAW : CONTAINER_WAV;
+    if (info->container == CONTAINER_TEXT && info->channels > 1)
+        return fault_set(fault, "%s: a text has one channel; use .wav", path);
+    if (s->output_format) encoding_parse(s->output_format, &wanted);
+    else if (container_raw_type(path, &named)) wanted = named;
+    container_encoding(info->container, path, wanted, &info->encoding);
+    const struct encoding *const got = &info->encoding; // the closest that it can store
+    const bool stored = got->kind == wanted.kind && got->bytes == wanted.bytes;
+    if (wanted.is_complex || (s->output_format && !stored))
+        return fault_set(fault, "%s: cannot store %s samples; use --output-format f32", path,
+                         s->output_format ? s->output_format : "complex");
     report_stored_rate(s, path, info);
     return sigmf_check_output(path, fault) && shard_record_discard(path, fault);
+}
+
+bool measured_store(const double *rows, const struct audio_info *info, const char *path,
+                    struct sample_counts *ret_counts, struct fault *fault)
+{
+    const struct channel_rows from = {info->channels, sizeof *rows, (size_t)info->frames};
+    double *const frames = memory_allocate(from.channels * from.length * sizeof *frames);
+    if (!frames) return memory_fault(fault, "%s: %zu frames", path, from.length);
+    frames_interleave(frames, rows, &from, from.length);
+    const bool good = audio_write_all(path, info, PARTITA_F64, frames, ret_counts, fault);
+    memory_free(frames);
+    return good;
 }
 
 bool measured_write(const struct measured *measured, const struct settings *settings,
@@ -104,17 +125,13 @@ bool measured_write(const struct measured *measured, const struct settings *sett
     struct audio_info info = {
         .channels = m->channels, .rate = m->rate, .frames = m->frames, .rank = 2};
     struct sample_counts counts = {0};
-    if (!choose_format(&info, settings, path, fault)) return false;
-    double *const frames = memory_allocate(m->channels * m->frames * sizeof *frames);
-    for (size_t i = 0; frames && i < m->channels * m->frames; i++)
-        frames[i] = m->samples[i % m->channels * m->frames + i / m->channels];
-    const bool good = (frames || memory_fault(fault, "%s: %zu frames", path, m->frames)) &&
-                      audio_write_all(path, &info, PARTITA_F64, frames, &counts, fault);
-    memory_free(frames);
-    if (good && counts.clipped)
+    if (!measured_choose_format(&info, settings, path, fault) ||
+        !measured_store(m->samples, &info, path, &counts, fault))
+        return false;
+    if (counts.clipped)
         report_warning(settings, "%s: %llu samples clipped; use --output-format f32", path,
                        (unsigned long long)counts.clipped);
-    return good;
+    return true;
 }
 
 void measured_release(struct measured *measured)

@@ -4,6 +4,7 @@
 #define PARTITA_APPS_MEASURED_H
 
 #include "cli/options.h"
+#include "io/audio.h"
 
 struct measured {
     double *samples; // [channels][frames]
@@ -19,7 +20,16 @@ bool measured_load(struct measured *ret, const struct settings *settings, const 
 // Warns of a file that contradicts its header, when nothing fails any more.
 void measured_warn(const struct measured *measured, const struct settings *settings);
 
-// Writes a file of the type of --output-format or of floats.
+// For an output with info->channels and rate: the container that its name implies, and the type of
+// --output-format, or else of the name, or floats.
+bool measured_choose_format(struct audio_info *info, const struct settings *settings,
+                            const char *path, struct fault *fault);
+
+// Writes info->frames of rows[channels][frames].
+bool measured_store(const double *rows, const struct audio_info *info, const char *path,
+                    struct sample_counts *ret_counts, struct fault *fault);
+
+// Writes a file of that format.
 bool measured_write(const struct measured *measured, const struct settings *settings,
                     const char *path, struct fault *fault);
 

@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "achieved.h"
-#include "base/interleave.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
-#include "io/audio.h"
+#include "correct/measured.h"
 #include "io/bytes/temp.h"
 #include "plot.h"
 #include "specification.h"
@@ -44,48 +43,18 @@ static bool check_names(const struct settings *s, struct fault *fault)
     return !s->plot || temp_differs(s->plot, others, 1 + tables, fault);
 }
 
-static bool choose_container(struct job *job, struct fault *fault)
-{
-    const char *out = specification_out(&job->settings);
-    bool known;
-    job->info.container = container_of_name(out, &known);
-    if (job->info.container == CONTAINER_TEXT && job->specification.ways > 1)
-        return fault_set(fault,
-                         "%s: a text has one channel, but there are %zu ways; use .wav or .npy",
-                         out, job->specification.ways);
-    if (known) return true;
-    job->info.container = job->settings.output_format ? CONTAINER_RAW : CONTAINER_WAV;
-    if (temp_is_special(out)) return true;
-    return fault_set(fault, "%s: the name does not imply a format; use .wav, .npy, .txt or .raw",
-                     out);
-}
-
 static bool choose_format(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    const char *out = specification_out(s), *dot = strrchr(out, '.');
-    struct encoding wanted = {.kind = ENCODING_FLOAT, .bytes = 4};
-    if (!choose_container(job, fault)) return false;
-    struct encoding named;
-    if (s->output_format) encoding_parse(s->output_format, &wanted);
-    else if (job->info.container == CONTAINER_RAW && dot && encoding_parse(dot + 1, &named))
-        wanted = named;
-    if (wanted.is_complex)
-        return fault_set(fault, "%s: taps are real; use --output-format f32 or f64", out);
-    container_encoding(job->info.container, out, wanted, &job->info.encoding);
-    const struct encoding *got = &job->info.encoding;
-    if (s->output_format && (got->kind != wanted.kind || got->bytes != wanted.bytes))
-        return fault_set(fault, "%s: cannot store %s samples; use --output-format f32", out,
-                         s->output_format);
     job->info.channels = job->specification.ways;
     job->info.rank = job->info.channels > 1 ? 2 : 1;
     job->info.rate = s->rate;
-    report_stored_rate(s, specification_out(s), &job->info);
+    if (!measured_choose_format(&job->info, s, specification_out(s), fault)) return false;
     if (job->info.container != CONTAINER_WAV || s->rate > 0) return true;
     return fault_set(fault,
                      "%s: a WAV needs a sample rate; add --rate, for example --rate 48k, or "
                      "write to .npy, .txt or .raw",
-                     out);
+                     specification_out(s));
 }
 
 static bool design_filter(struct job *job, struct fault *fault)
@@ -155,20 +124,6 @@ static void warn_of_misses(struct job *job, const struct achieved *achieved)
                        rounded ? ", rounded as they are stored," : "", r->ripple, remedy);
 }
 
-static bool write_taps(struct job *job, struct fault *fault)
-{
-    const struct channel_rows rows = {job->info.channels, sizeof(double), job->n};
-    const char *const out = specification_out(&job->settings);
-    struct sample_counts counts;
-    double *frames = malloc(rows.channels * job->n * sizeof *frames);
-    if (!frames) return fault_set(fault, "out of memory");
-    frames_interleave(frames, job->taps, &rows, job->n);
-    job->info.frames = job->n;
-    const bool good = audio_write_all(out, &job->info, PARTITA_F64, frames, &counts, fault);
-    free(frames);
-    return good;
-}
-
 // What the picture and the report say. The picture comes first, so that OUT is written last of all
 // files.
 static bool finish(struct job *job, struct fault *fault)
@@ -182,10 +137,12 @@ static bool finish(struct job *job, struct fault *fault)
         .encoding = job->info.encoding,
         .result = job->result,
     };
+    struct sample_counts counts;
     FILE *to = strcmp(specification_out(s), "-") == 0 ? stderr : stdout;
     if (!achieved_find_interference(&achieved)) return fault_set(fault, "out of memory");
     if (s->plot && !plot_write(&achieved, fault)) return false;
-    if (!write_taps(job, fault)) return false;
+    job->info.frames = job->n;
+    if (!measured_store(job->taps, &job->info, specification_out(s), &counts, fault)) return false;
     if (job->clipped)
         report_warning(s,
                        "%llu taps are beyond full scale and were clipped; use --output-format f32",

@@ -224,7 +224,7 @@ class Design(Case):
         low = ("--cutoff", "0.1", "--width", "0.05")
         for out, more, says in (("h.wav", [], "a WAV needs a sample rate; add --rate"),
                                 ("h", [], "h: the name does not imply a format"),
-                                ("h.cf32", [], "taps are real"),
+                                ("h.cf32", [], "cannot store complex samples"),
                                 ("h.txt", ["-o", "i16"], "cannot store i16")):
             self.fails("design", "lowpass", *low, *more, out, says=says)
         for text, says in ((b"", "t.txt: holds no points"), (b"100 0\nx y\n", "t.txt: line 2: 'x y' is not a freq"),

@@ -244,7 +244,7 @@ class Invert(Case):
                 self.assertNotIn("correction.", said)
         self.fails("invert", "a.wav", "a.wav", says="a.wav: is the input")
         self.fails("invert", "a.wav", "f", says="f: the name does not imply a format; use .wav")
-        self.fails("invert", "two.wav", "f.txt", says="f.txt: the name does not imply a format for several channels")
+        self.fails("invert", "two.wav", "f.txt", says="f.txt: a text has one channel")
         self.fails("invert", "-o", "cf32", "a.wav", "f.raw", says="f.raw: cannot store cf32 samples")
         self.run_program("invert", "a.wav", "f.txt")
         self.assertEqual(len(np.loadtxt("f.txt")), 65536)
