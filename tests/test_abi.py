@@ -124,6 +124,13 @@ int main(void)
     if (partita_pairs_create(array, &pairs)) return 3;
     partita_pairs_destroy(pairs);
 
+    struct partita_adaptive *adaptive;
+    struct partita_adaptive_options *echo = PLACED((struct partita_adaptive_options){
+        .taps = 4, .log = {partita_log_stderr, NULL}});
+    SET("adaptive_options", echo);
+    if (partita_adaptive_create(echo, &adaptive)) return 3;
+    partita_adaptive_destroy(adaptive);
+
     const float *samples[] = {taps}, *signal[] = {x};
     const size_t length = 4;
     struct partita_match_options *matching = PLACED((struct partita_match_options){
@@ -251,7 +258,7 @@ with tempfile.TemporaryDirectory() as folder:
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
     for struct in ("problem", "options", "taps", "bank_options", "call", "design", "causal", "channelizer_options",
-                   "channel", "pairs_options", "match_options", "decode_options", "equalizer", "crossover",
+                   "channel", "pairs_options", "adaptive_options", "match_options", "decode_options", "equalizer", "crossover",
                    "correction"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
         said = "options" if struct.endswith("_options") else struct

@@ -21,7 +21,7 @@ OPTIONS = ("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf
 # Structs to which members may be appended: calls pass their size (decision 31).
 GROWING_STRUCTS = ("problem", "options", "call", "taps", "load", "stream_stats", "bank_options", "design",
                    "design_result", "causal", "channelizer_options", "channel", "pairs_options", "match_options", "decode_options",
-                   "equalizer", "equalizer_result", "crossover", "correction", "correction_report")
+                   "adaptive_options", "adaptive_stats", "equalizer", "equalizer_result", "crossover", "correction", "correction_report")
 REFERENCES = ("type-id", "naming-typedef-id")
 
 

@@ -21,7 +21,7 @@ LABELS = 'Shapes|Ranges|Errors|Memory|Devices|Time|Threads|Source'
 LABEL = re.compile(rf' ((?:{LABELS})(?:, (?:{LABELS}))*):\s+(.*)')
 LABEL_INSIDE = re.compile(rf'(?<=\.) ((?:{LABELS})): ')
 NAME = re.compile(r'(?:\b(?:partita_\w+|PARTITA_[A-Z0-9_]+)\b|\b[a-z]+\.h\b)')
-HEADERS = 'partita problem plan filter stream bank channelizer pairs templates design correction equalizer sequence decode advanced'.split()
+HEADERS = 'partita problem plan filter stream adaptive bank channelizer pairs templates design correction equalizer sequence decode advanced'.split()
 
 
 def parse_comment(lines):

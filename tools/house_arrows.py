@@ -7,7 +7,7 @@ LIBRARY = ("lib", "design")
 # The floors of lib/. A file includes, and calls, its own folder and lower floors. design/ is a library beside lib/ that
 # the public functions call: it may include what a folder of its floor may.
 FLOORS = {"base": 1, "kernels": 2, "fft": 3, "core": 4, "design": 4, "geometry": 5, "product": 5, "stream": 6, "layer": 6,
-          "cpu": 7, "cuda": 7, "planner": 8, "api": 9, "bank": 10, "sequence": 10, "correction": 10, "equalizer": 10}
+          "cpu": 7, "cuda": 7, "planner": 8, "api": 9, "adaptive": 10, "bank": 10, "sequence": 10, "correction": 10, "equalizer": 10}
 # Floor 7 is one folder an engine, which another engine does not include; engines of one device share these, which
 # include one another downwards: a later one earlier ones.
 SHARED = {"cpu": ("conv",), "cuda": ("kernels", "gpu", "device", "layer")}

@@ -102,7 +102,7 @@ def assert_share(tree):
 
 
 def lines_cpu(tree):
-    return lines_of(f for f in tree.under("lib") if f.path.parts[1] not in ("bank", "cuda", "sequence"))
+    return lines_of(f for f in tree.under("lib") if f.path.parts[1] not in ("adaptive", "bank", "cuda", "sequence"))
 
 
 def lines_design(tree):
@@ -113,9 +113,8 @@ def lines_in(top, *folders):
     return lambda tree: lines_of(f for f in tree.under(top) if f.path.parts[1] in folders)
 
 
-lines_cuda = lines_in("lib", "cuda")
-lines_bank = lines_in("lib", "bank")
-lines_sequence = lines_in("lib", "sequence")
+lines_adaptive, lines_bank, lines_cuda, lines_sequence = (
+    lines_in("lib", folder) for folder in ("adaptive", "bank", "cuda", "sequence"))
 lines_measured = lines_in("design", "correction", "equalizer")
 
 

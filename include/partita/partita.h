@@ -55,6 +55,7 @@
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 
+#include <partita/adaptive.h>
 #include <partita/advanced.h>
 #include <partita/bank.h>
 #include <partita/channelizer.h>
