@@ -18,28 +18,31 @@ static bool camilladsp_no_memory(const struct camilladsp *c)
 }
 
 // gain, scale, inverted and mute of a filter or of a mixer's source.
-static bool parse_gain(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+static bool parse_gain(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     const char *scale = yaml_node_text(yaml_node_get(&c->yaml, map, "scale"));
     const bool linear = scale && strcmp(scale, "linear") == 0;
     const double bound = linear ? MAX_GAIN : MAX_GAIN_DB;
     double gain = linear ? 1 : 0;
-    bool inverted = false;
+    bool inverted = false, mute = false;
     if (scale && !linear && strcmp(scale, "dB") != 0)
         return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "scale"),
                                "scale: '%.40s' is neither dB nor linear", scale);
     if (!yaml_node_get_number(&c->yaml, map, &(struct network_number){"gain", 0, -bound, bound},
                               &gain, NULL) ||
         !yaml_node_get_flag(&c->yaml, map, "inverted", &inverted) ||
-        !yaml_node_get_flag(&c->yaml, map, "mute", &e->mute))
+        !yaml_node_get_flag(&c->yaml, map, "mute", &mute))
         return false;
-    e->term.gain = (linear ? gain : pow(10, gain / 20)) * (inverted ? -1 : 1);
+    if (!linear) gain = pow(10, gain / 20);
+    term->gain = mute ? 0 : gain * (inverted ? -1 : 1);
     return true;
 }
 
-static bool parse_gain_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+static bool parse_gain_filter(struct camilladsp *c, const yaml_node_t *map,
+                              struct network_term *term)
 {
-    return yaml_node_check_keys(&c->yaml, map, "gain|scale|inverted|mute") && parse_gain(c, map, e);
+    return yaml_node_check_keys(&c->yaml, map, "gain|scale|inverted|mute") &&
+           parse_gain(c, map, term);
 }
 
 // Reads a list of numbers into impulse->values.
@@ -167,7 +170,8 @@ static bool parse_conv_source(struct camilladsp *c, const yaml_node_t *map, stru
 }
 
 // Without parameters and as Dummy a Conv filter is a unit impulse.
-static bool parse_conv_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+static bool parse_conv_filter(struct camilladsp *c, const yaml_node_t *map,
+                              struct network_term *term)
 {
     static const char keys[] =
         "type|filename|channel|format|skip_bytes_lines|read_bytes_lines|values|length";
@@ -179,14 +183,15 @@ static bool parse_conv_filter(struct camilladsp *c, const yaml_node_t *map, stru
     if (type && strcmp(type, "Dummy") == 0) return true;
     impulse.line = yaml_node_line(map);
     if (parse_conv_source(c, map, &impulse))
-        return network_add_impulse(c->network, &impulse, &e->term.impulse, c->yaml.fault);
+        return network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault);
     free(impulse.path);
     free(impulse.values);
     return false;
 }
 
 // A difference equation without feedback, whose coefficients b are taps.
-static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map,
+                                struct network_term *term)
 {
     struct impulse impulse = {.line = yaml_node_line(map)};
     double first = 1;
@@ -203,7 +208,7 @@ static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map, st
                                "a: only [1] can be convolved; a Biquad of type Free has feedback");
     if (!b) return true;
     if (parse_values(c, b, &impulse))
-        return network_add_impulse(c->network, &impulse, &e->term.impulse, c->yaml.fault);
+        return network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault);
     free(impulse.values);
     return false;
 }
@@ -211,7 +216,7 @@ static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map, st
 static const struct filter_type {
     const char *name;
     bool needs_parameters;
-    bool (*parse)(struct camilladsp *, const yaml_node_t *map, struct element *);
+    bool (*parse)(struct camilladsp *, const yaml_node_t *map, struct network_term *);
 } filter_types[] = {
     {"Conv", false, parse_conv_filter},      {"Gain", true, parse_gain_filter},
     {"Delay", true, camilladsp_delay},       {"DiffEq", true, parse_diffeq_filter},
@@ -219,20 +224,20 @@ static const struct filter_type {
     {"Loudness", true, camilladsp_loudness}, {"Volume", true, camilladsp_volume},
 };
 
-static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct element *ret)
+static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct network_term *ret)
 {
     const char *type;
     char name[PATH_MAX];
-    *ret = (struct element){.term = {.gain = 1}};
+    *ret = (struct network_term){.gain = 1};
     if (!expand_name(c, used, name)) return false;
     yaml_node_t *filter = yaml_node_get(&c->yaml, c->filters, name);
     if (!filter) return yaml_node_fault(&c->yaml, used, "there is no filter '%.40s'", name);
     if (!yaml_node_check_keys(&c->yaml, filter, "type|description|parameters") ||
         !yaml_node_get_text(&c->yaml, filter, "type", &type))
         return false;
-    ret->term.line = yaml_node_line(filter);
+    ret->line = yaml_node_line(filter);
     size_t *known = &c->impulses[filter - c->yaml.document.nodes.start];
-    ret->term.impulse = *known - 1; // IMPULSE_UNIT if it is not known
+    ret->impulse = *known - 1; // IMPULSE_UNIT if it is not known
     if (*known) return true;
     const yaml_node_t *parameters = yaml_node_get(&c->yaml, filter, "parameters");
     for (size_t i = 0; i < sizeof filter_types / sizeof *filter_types; i++) {
@@ -240,7 +245,7 @@ static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct e
         if (!parameters && filter_types[i].needs_parameters)
             return yaml_node_fault(&c->yaml, filter, "filter '%.40s' has no parameters", name);
         if (!filter_types[i].parse(c, parameters, ret)) return false;
-        if (ret->term.delay == 0) *known = ret->term.impulse + 1;
+        if (ret->delay == 0) *known = ret->impulse + 1;
         return true;
     }
     return yaml_node_fault(
@@ -274,15 +279,15 @@ static bool select_channels(struct camilladsp *c, const yaml_node_t *step, bool 
 }
 
 // A stage that applies one filter to the selected channels and passes the others.
-static bool add_filter_stage(struct camilladsp *c, const struct element *e, const bool *selected)
+static bool add_filter_stage(struct camilladsp *c, const struct network_term *filter,
+                             const bool *selected)
 {
     if (!network_add_stage(c->network, c->channels, c->channels, c->yaml.fault)) return false;
     for (size_t i = 0; i < c->channels; i++) {
-        struct network_term term = {.impulse = IMPULSE_UNIT, .gain = 1, .line = e->term.line};
-        if (selected[i] && e->mute) continue;
-        if (selected[i]) term = e->term;
+        struct network_term term = {.impulse = IMPULSE_UNIT, .gain = 1, .line = filter->line};
+        if (selected[i]) term = *filter;
         term.in = term.out = i;
-        if (!network_add_term(c->network, &term, c->yaml.fault)) return false;
+        if (term.gain != 0 && !network_add_term(c->network, &term, c->yaml.fault)) return false;
     }
     return true;
 }
@@ -296,9 +301,9 @@ static bool add_filter_step(struct camilladsp *c, const yaml_node_t *step)
     const yaml_node_t *names;
     if (!yaml_node_get_list(&c->yaml, step, "names", &names)) return false;
     for (size_t i = 0; i < yaml_node_count(names); i++) {
-        struct element e;
-        if (!parse_filter(c, yaml_node_element(&c->yaml, names, i), &e) ||
-            !add_filter_stage(c, &e, selected))
+        struct network_term filter;
+        if (!parse_filter(c, yaml_node_element(&c->yaml, names, i), &filter) ||
+            !add_filter_stage(c, &filter, selected))
             return false;
     }
     return yaml_node_count(names) || yaml_node_fault(&c->yaml, step, "needs names of filters");
@@ -322,17 +327,18 @@ static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t
     if (!yaml_node_get_list(&c->yaml, mapping, "sources", &sources)) return false;
     for (size_t i = 0; i < yaml_node_count(sources); i++) {
         const yaml_node_t *source = yaml_node_element(&c->yaml, sources, i);
-        struct element e = {.term = {.impulse = IMPULSE_UNIT, .line = yaml_node_line(source)}};
+        struct network_term term = {
+            .out = (size_t)output, .impulse = IMPULSE_UNIT, .line = yaml_node_line(source)};
         input = UINT64_MAX;
         if (!yaml_node_check_keys(&c->yaml, source, source_keys) ||
             !yaml_node_get_number(&c->yaml, source, &channel, NULL, &input) ||
-            !parse_gain(c, source, &e))
+            !parse_gain(c, source, &term))
             return false;
         if (input == UINT64_MAX)
             return yaml_node_fault(&c->yaml, source, "needs a value of channel");
-        e.term.out = (size_t)output;
-        e.term.in = (size_t)input;
-        if (!mute && !e.mute && !network_add_term(c->network, &e.term, c->yaml.fault)) return false;
+        term.in = (size_t)input;
+        if (!mute && term.gain != 0 && !network_add_term(c->network, &term, c->yaml.fault))
+            return false;
     }
     return true;
 }

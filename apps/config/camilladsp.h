@@ -17,16 +17,10 @@ struct camilladsp {
     size_t channels;  // after the steps so far
 };
 
-// One filter or one source of a mixer, for whatever channels.
-struct element {
-    struct network_term term;
-    bool mute;
-};
-
-// Read the parameters of a filter. False, with a fault.
-bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct element *e);
-bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct element *e);
-bool camilladsp_volume(struct camilladsp *c, const yaml_node_t *map, struct element *e);
-bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct element *e);
+// Read the parameters of a filter; what is muted has the gain 0. False, with a fault.
+bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct network_term *term);
+bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct network_term *term);
+bool camilladsp_volume(struct camilladsp *c, const yaml_node_t *map, struct network_term *term);
+bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct network_term *term);
 
 #endif

@@ -74,15 +74,15 @@ static const struct section_type {
 
 // Adds a filter of n sections, which are still zeros. NULL: not done, with a fault.
 static struct partita_section *add_sections(struct camilladsp *c, const yaml_node_t *map, size_t n,
-                                            const char *note, struct element *e)
+                                            const char *note, struct network_term *term)
 {
     const struct impulse impulse = {.source = IMPULSE_SECTIONS,
                                     .sections = calloc(n, sizeof *impulse.sections),
                                     .n_sections = n,
                                     .note = note,
                                     .line = yaml_node_line(map)};
-    if (!network_add_impulse(c->network, &impulse, &e->term.impulse, c->yaml.fault)) return NULL;
-    return c->network->impulses[e->term.impulse].sections;
+    if (!network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault)) return NULL;
+    return c->network->impulses[term->impulse].sections;
 }
 
 static bool read_key(struct camilladsp *c, const yaml_node_t *map, const char *key, bool needed,
@@ -123,7 +123,7 @@ static bool read_section(struct camilladsp *c, const yaml_node_t *map,
 }
 
 // Bands of the same number of octaves, which lie side by side.
-static bool read_graphic(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+static bool read_graphic(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     const double half = c->network->rate / 2;
     const struct network_number low_key = {"freq_min", 0, MIN_POSITIVE, half},
@@ -140,7 +140,7 @@ static bool read_graphic(struct camilladsp *c, const yaml_node_t *map, struct el
     if (!n) return yaml_node_fault(&c->yaml, map, "gains: needs a list of numbers");
     if (high <= low)
         return yaml_node_fault(&c->yaml, map, "freq_max: must be above freq_min, %g", low);
-    struct partita_section *s = add_sections(c, map, n, NULL, e);
+    struct partita_section *s = add_sections(c, map, n, NULL, term);
     const double octaves = log2(high / low) / (double)n;
     for (size_t i = 0; s && i < n; i++) {
         s[i].frequency = low * exp2(((double)i + 0.5) * octaves);
@@ -152,13 +152,13 @@ static bool read_graphic(struct camilladsp *c, const yaml_node_t *map, struct el
     return s;
 }
 
-bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     char keys[128] = "type";
     size_t n = 0, end = 0;
     const char *type;
     if (!yaml_node_get_text(&c->yaml, map, "type", &type)) return false;
-    if (strcmp(type, "GraphicEqualizer") == 0) return read_graphic(c, map, e);
+    if (strcmp(type, "GraphicEqualizer") == 0) return read_graphic(c, map, term);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (strcmp(type, types[i].name) != 0) continue;
         const size_t used = strlen(keys);
@@ -170,7 +170,7 @@ bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct elem
         return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "type"),
                                "type: '%.40s' is no type of Biquad and BiquadCombo", type);
     if (!yaml_node_check_keys(&c->yaml, map, keys)) return false;
-    struct partita_section *s = add_sections(c, map, n, NULL, e);
+    struct partita_section *s = add_sections(c, map, n, NULL, term);
     for (size_t i = 0; s && i < n; i++)
         if (!read_section(c, map, &types[end - n + i], &s[i])) return false;
     return s;
@@ -178,7 +178,7 @@ bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct elem
 
 // Shelves with a share of their boost: none where the volume is at the reference level or above,
 // all 20 dB below it.
-bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     static const char note[] = "Loudness follows a volume, and is computed for one of 0 dB";
     const struct network_number level = {"reference_level", 0, -100, 20},
@@ -194,7 +194,7 @@ bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct el
         !yaml_node_get_flag(&c->yaml, map, "attenuate_mid", &attenuate))
         return false;
     if (isnan(reference)) return yaml_node_fault(&c->yaml, map, "needs a value of reference_level");
-    struct partita_section *s = add_sections(c, map, 3, note, e);
+    struct partita_section *s = add_sections(c, map, 3, note, term);
     if (!s) return false;
     const double share = fmax(reference / 20, 0);
     s[0] = (struct partita_section){KIND(HIGH_SHELF), .frequency = 3500, .gain = share * high,
@@ -206,26 +206,27 @@ bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct el
     return true;
 }
 
-bool camilladsp_volume(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+bool camilladsp_volume(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     const struct network_number limit_key = {"limit", 0, -150, 50};
     double limit = 0;
     if (!yaml_node_check_keys(&c->yaml, map, "fader|ramp_time|limit") ||
         !yaml_node_get_number(&c->yaml, map, &limit_key, &limit, NULL))
         return false;
-    struct partita_section *s = add_sections(c, map, 1, "Volume is 0 dB", e);
+    struct partita_section *s = add_sections(c, map, 1, "Volume is 0 dB", term);
     if (s) *s = (struct partita_section){KIND(GAIN), .gain = fmin(limit, 0)};
     return s;
 }
 
 // A delay of a part of a frame: Thiran's all pass of order 1 up to 1.1 frames, else of order 2 with
 // a delay of 1.1 to 2.1 frames. Delays below a tenth of a frame are none.
-static bool delay_by_all_pass(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+static bool delay_by_all_pass(struct camilladsp *c, const yaml_node_t *map,
+                              struct network_term *term)
 {
-    const double delay = e->term.delay, whole = fmax(floor(delay - 1.1), 0), d = delay - whole;
-    e->term.delay = whole;
+    const double delay = term->delay, whole = fmax(floor(delay - 1.1), 0), d = delay - whole;
+    term->delay = whole;
     if (delay < 0.1) return true;
-    struct partita_section *s = add_sections(c, map, 1, NULL, e);
+    struct partita_section *s = add_sections(c, map, 1, NULL, term);
     if (!s) return false;
     const double first = (1 - d) / (1 + d), a1 = 2 * (2 - d) / (1 + d),
                  a2 = first * (2 - d) / (2 + d);
@@ -234,7 +235,7 @@ static bool delay_by_all_pass(struct camilladsp *c, const yaml_node_t *map, stru
     return true;
 }
 
-bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     const double rate = c->network->rate;
     const struct {
@@ -248,7 +249,7 @@ bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct eleme
     const struct network_number delay = {"delay", 0, 0, NETWORK_MAX_DELAY};
     bool subsample = false;
     if (!yaml_node_check_keys(&c->yaml, map, "delay|unit|delay_unit|subsample") ||
-        !yaml_node_get_number(&c->yaml, map, &delay, &e->term.delay, NULL) ||
+        !yaml_node_get_number(&c->yaml, map, &delay, &term->delay, NULL) ||
         !yaml_node_get_flag(&c->yaml, map, "subsample", &subsample))
         return false;
     const yaml_node_t *node = yaml_node_get(&c->yaml, map, "delay_unit");
@@ -256,9 +257,9 @@ bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct eleme
     const char *name = node ? yaml_node_text(node) : "ms";
     for (size_t i = 0; name && i < sizeof units / sizeof *units; i++) {
         if (strcmp(name, units[i].name) != 0) continue;
-        e->term.delay *= units[i].frames;
-        if (subsample) return delay_by_all_pass(c, map, e);
-        e->term.delay = rint(e->term.delay);
+        term->delay *= units[i].frames;
+        if (subsample) return delay_by_all_pass(c, map, term);
+        term->delay = rint(term->delay);
         return true;
     }
     return yaml_node_fault(&c->yaml, node, "unit: '%.40s' is none of ms, us, s, mm and samples",
