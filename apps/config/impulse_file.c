@@ -145,9 +145,6 @@ bool impulse_file_read(struct impulse_file *file, const struct network *network,
         good = read_impulse(file, network, impulse, ret, &said);
         *ret_rate = file->rate;
     }
-    if (impulse->note)
-        snprintf(file->note, sizeof file->note, "%s:%d: %s", network->path, impulse->line,
-                 impulse->note);
     return good || network_fault(network, impulse->line, fault, "%.500s", said.text);
 }
 

@@ -155,6 +155,8 @@ static bool load_impulse(struct matrix_loader *l, size_t index)
     if (!impulse_file_read(&l->file, l->network, impulse, &f, &rate, l->fault)) return false;
     if (*l->file.note) report_warning(l->settings, "%s", l->file.note);
     *l->file.note = 0;
+    if (impulse->note)
+        report_warning(l->settings, "%s:%d: %s", l->network->path, impulse->line, impulse->note);
     if (!(rate > 0)) rate = known;
     bool good = true;
     if (rate > 0 && l->rate > 0 && !rates_agree(rate, l->rate)) {

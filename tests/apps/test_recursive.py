@@ -3,8 +3,6 @@
 """Filters with feedback in configurations of CamillaDSP. Each is compared with its recursion in double precision, with
 coefficients of the Audio EQ Cookbook and of bilinear transforms; what is refused is named with its line."""
 import os
-import shutil
-import subprocess
 
 import numpy as np
 
@@ -238,6 +236,11 @@ class Recursive(WithYaml):
             ("Volume", {"fader": "Aux1", "limit": -3}, lambda rate: quiet)], 48000)
         for line, words in ((3, "Loudness follows a volume, and is computed for one of 0 dB"), (6, "Volume is 0 dB")):
             self.assertIn("partita convolve: a.yml:%d: %s" % (line, words), done.stderr.decode())
+        long = 4 * ("d" * 100 + "/")
+        os.makedirs(long)
+        os.rename("a.yml", long + "a.yml")
+        said = self.run_program("convolve", "--config", long + "a.yml", "x.wav", "y.wav").stderr.decode()
+        self.assertIn(long + "a.yml:6: Volume is 0 dB\n", said)
 
     def test_delays_of_parts_of_frames(self):
         """Thiran's all passes: a delay D of an order N has a[k] = (-1)^k C(N, k) prod (D - N + n) / (D - N + k + n)."""
