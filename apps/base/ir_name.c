@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const ir_prefixes[N_IR_LAYOUTS] = {
-    [IR_PLAIN] = "", [IR_MATRIX] = "matrix:", [IR_TRUE_STEREO] = "true-stereo:"};
+const char *const ir_prefixes[N_IR_LAYOUTS] = {[IR_PLAIN] = "",
+                                               [IR_MATRIX] = "matrix:",
+                                               [IR_TRUE_STEREO] = "true-stereo:",
+                                               [IR_HESUVI] = "hesuvi:"};
 
 const char *ir_name_path(const char *name, enum ir_layout *ret_layout)
 {

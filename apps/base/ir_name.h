@@ -10,6 +10,7 @@ enum ir_layout {
     IR_PLAIN = 0,   // PATH: as the options say
     IR_MATRIX,      // matrix:PATH: as with --matrix
     IR_TRUE_STEREO, // true-stereo:PATH: as with --true-stereo
+    IR_HESUVI,      // hesuvi:PATH: see route/layout.h
     N_IR_LAYOUTS,
 };
 

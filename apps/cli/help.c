@@ -134,7 +134,8 @@ void help_print(enum command command)
         if (command != COMMAND_CHANNELIZE)
             print_wrapped("The first file may also be a .txt with one number per line.", 0, 0);
         if (command == COMMAND_CONVOLVE)
-            print_wrapped("For a mono IN it may be a .sofa file, see --azimuth.", 0, 0);
+            print_wrapped("It may be a .sofa file: for a mono IN see --azimuth, else --layout.", 0,
+                          0);
         print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are "
                       "[frames] or [channels, frames]; its integers are numbers, of which full "
                       "scale is not 1. Exit status: 0 success, 1 failure, 2 wrong "

@@ -95,6 +95,8 @@ struct settings {
     int64_t delay, ir_length, ir_fade;
     double azimuth, elevation;                          // degrees; NaN: not given
     int matrix, matrix_order, true_stereo, resample_ir; // the others that concern it set matrix
+    const char *layout;
+    double lfe; // dB
     const char *format, *ir_format, *ir_channel, *output_format;
     double rate;                                             // Hz; 0: not given
     int64_t channels, max_channels, max_memory, error_reach; // 0: not given

@@ -110,11 +110,12 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
     describe_shape(info, shape);
     t->in_channels = t->out_channels = t->groups = n_in;
     if (info->container == CONTAINER_SOFA && n_in != 1)
-        return fault_set(
-            fault,
-            "%s: has %zu channels; %s gives a direction to only one: mix them first, two with "
-            "`partita convolve --matrix half.txt half.txt IN mono.wav`, where half.txt holds 0.5",
-            in, n_in, ir);
+        return fault_set(fault,
+                         "%s: has %zu channels; %s gives a direction to only one: add --layout, or "
+                         "mix them, two "
+                         "with `partita convolve --matrix half.txt half.txt IN mono.wav`, where "
+                         "half.txt holds 0.5",
+                         in, n_in, ir);
     if (settings->true_stereo && (n_ir != 4 || n_in != 2))
         return fault_set(fault,
                          "%s: %s; %s has %zu channel%s: --true-stereo needs a response of 4 "

@@ -92,6 +92,7 @@ static bool check_sofa(const struct settings *s, struct fault *fault)
     for (int i = 0; i < s->n_irs && s->command == COMMAND_CONVOLVE; i++)
         if (sofa_is_named(s->files[i])) sofa = s->files[i];
     const bool turned = !isnan(s->azimuth) || !isnan(s->elevation);
+    if (s->is_route) return true;
     if (!sofa && turned && s->config)
         return fault_set(fault,
                          "--azimuth and --elevation choose responses of a SOFA file (.sofa), which "
@@ -145,20 +146,23 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
     if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
         return channels_fault(s, fault);
     if (s->config && (s->ir_format || s->ir_channel || s->delay || s->ir_length || s->ir_fade ||
-                      (s->matrix && !s->is_route)))
-        return fault_set(fault,
-                         "%s and their paths; leave out --ir-format, --ir-channel, --ir-length, "
-                         "--ir-fade, --delay%s",
-                         s->is_route ? "a chain has the responses of files"
-                                     : "--config names the responses",
-                         s->is_route ? "" : ", --matrix, --matrix-order and --true-stereo");
+                      ((s->matrix || s->layout) && !s->is_route)))
+        return fault_set(
+            fault,
+            "%s and their paths; leave out --ir-format, --ir-channel, --ir-length, "
+            "--ir-fade, --delay%s",
+            s->is_route ? "a chain has the responses of files" : "--config names the responses",
+            s->is_route ? "" : ", --matrix, --matrix-order, --true-stereo and --layout");
     if (s->rate_out > 0 &&
         (s->up > 1 || s->stride > 1 || s->first != NOT_GIVEN || s->last != NOT_GIVEN))
         return fault_set(fault, "--rate-out chooses --up and --stride, and the result is whole; "
                                 "leave out --up, --stride, --first and --last");
     for (int i = 0; s->n_irs > 1 && i < s->n_irs; i++)
-        if (route_is_chain(s->files[i]))
-            return fault_set(fault, "%s: a chain must be the only IR", s->files[i]);
+        if (route_is_made(s, s->files[i]))
+            return fault_set(fault, "%s: a chain, or a file of a layout, must be the only IR",
+                             s->files[i]);
+    if (s->lfe != 0 && !s->is_route)
+        return fault_set(fault, "--lfe is the level of the LFE of --layout; leave it out");
     if (isfinite(s->dry) && (s->stride > 1 || s->up > 1))
         return fault_set(fault, "--dry with --stride or --up: the dry signal is not filtered and "
                                 "would alias; leave out --dry");

@@ -3,29 +3,34 @@
 // computes the pipeline of a configuration.
 #include "route.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/ir_name.h"
 #include "base/number.h"
 #include "config/impulse_file.h"
+#include "layout.h"
 
-bool route_is_chain(const char *ir)
-{
-    return ir[ir_name_first(ir)];
-}
-
-bool route_is_named(const char *ir)
+bool route_is_made(const struct settings *settings, const char *ir)
 {
     enum ir_layout layout;
     const char *path = ir_name_path(ir, &layout);
-    return route_is_chain(ir) || network_is_named(path);
+    return ir[ir_name_first(ir)] || layout == IR_HESUVI ||
+           (settings->layout && !network_is_named(path));
+}
+
+bool route_is_named(const struct settings *settings, const char *ir)
+{
+    enum ir_layout layout;
+    const char *path = ir_name_path(ir, &layout);
+    return route_is_made(settings, ir) || network_is_named(path);
 }
 
 void route_adopt(struct settings *settings)
 {
     struct settings *s = settings;
-    if (s->command != COMMAND_CONVOLVE || s->n_irs != 1 || !route_is_chain(s->files[0])) return;
+    if (s->command != COMMAND_CONVOLVE || s->n_irs != 1 || !route_is_made(s, s->files[0])) return;
     s->config = s->operands[0];
     s->n_irs = 0;
     s->is_route = true;
@@ -92,6 +97,13 @@ static bool add_file(struct network *n, const struct settings *s, const char *pa
     return add_stage(n, s, part, first, &file, fault);
 }
 
+static bool is_binaural(const char *part)
+{
+    enum ir_layout layout;
+    const char *path = ir_name_path(part, &layout);
+    return layout == IR_HESUVI || sofa_is_named(path);
+}
+
 static bool add_part(struct network *n, const struct settings *s, const char *part,
                      const struct audio_info *signal, struct fault *fault)
 {
@@ -100,23 +112,39 @@ static bool add_part(struct network *n, const struct settings *s, const char *pa
     if (!*path) return fault_set(fault, "%s: names no filter on one side of a +", n->path);
     if (network_is_named(path))
         return fault_set(fault, "%s: %s: a configuration cannot be part of a chain", n->path, path);
-    return add_file(n, s, part, signal, fault);
+    if (!is_binaural(part)) return add_file(n, s, part, signal, fault);
+    if (signal) return layout_add_stages(n, s, part, signal, fault);
+    if (!layout_inputs(s, layout, n->n_impulses ? &n->out_channels : &n->in_channels, fault))
+        return false;
+    if (s->command == COMMAND_LIVE && layout != IR_HESUVI) n->rate = sofa_rate(path, fault);
+    return add_file(n, s, part, NULL, fault);
 }
 
 static bool read_chain(struct network *n, const struct settings *s, const char *ir,
                        const struct audio_info *signal, struct fault *fault)
 {
-    bool good = true, more = *ir;
+    const bool turned = !isnan(s->azimuth) || !isnan(s->elevation);
+    bool good = true, more = *ir, binaural = false;
     n->path = ir;
     n->in_channels = n->out_channels = signal ? signal->channels : 0;
     while (good && more) {
         const size_t length = ir_name_first(ir);
         char *part = strndup(ir, length);
         good = part ? add_part(n, s, part, signal, fault) : fault_set(fault, "out of memory");
+        binaural = binaural || (good && is_binaural(part));
         free(part);
         more = ir[length];
         ir += length + more;
     }
+    if (good && s->layout && !binaural)
+        return fault_usage(fault,
+                           "%s: --layout needs a SOFA file (.sofa), or a file of HeSuVi, named "
+                           "hesuvi:FILE; leave it out, or name one",
+                           n->path);
+    if (good && turned && s->command == COMMAND_CONVOLVE && (s->layout || !binaural))
+        return fault_usage(fault,
+                           "--azimuth and --elevation choose responses of a SOFA file (.sofa), "
+                           "without --layout: leave them out");
     return good;
 }
 
@@ -126,7 +154,8 @@ bool route_read(struct network *ret, const struct settings *settings, const char
     enum ir_layout layout;
     struct network network = {0};
     const char *path = ir_name_path(ir, &layout);
-    if (!route_is_chain(ir) && network_is_named(path)) return network_read(ret, path, true, fault);
+    if (!route_is_made(settings, ir) && network_is_named(path))
+        return network_read(ret, path, true, fault);
     const bool good = read_chain(&network, settings, ir, signal, fault);
     if (good) *ret = network;
     else network_release(&network);

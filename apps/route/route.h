@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Filters that are made of several responses: configurations of other convolvers, chains of files.
-// All of them are networks, which `convolve` and `live` load in one way.
+// Filters that are made of several responses: configurations of other convolvers, chains of files,
+// layouts of loudspeakers. All of them are networks, which `convolve` and `live` load in one way.
 #ifndef PARTITA_APPS_ROUTE_H
 #define PARTITA_APPS_ROUTE_H
 
@@ -8,11 +8,11 @@
 #include "config/network.h"
 #include "io/audio.h"
 
-// Whether an IR is several filters, one after the other: a.wav+b.wav.
-bool route_is_chain(const char *ir);
+// Whether a network is made of the files of an IR: of a chain, a.wav+b.wav, of one for --layout.
+bool route_is_made(const struct settings *settings, const char *ir);
 
-// Whether it is a network: a chain or a configuration.
-bool route_is_named(const char *ir);
+// Whether an IR is a network: one that is made, or a configuration.
+bool route_is_named(const struct settings *settings, const char *ir);
 
 // Of convolve: makes an IR that is a network the configuration of the run.
 void route_adopt(struct settings *settings);

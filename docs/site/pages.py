@@ -21,7 +21,7 @@ import house_text  # noqa: E402
 
 # Titles of the groups of pages, and their pages. Other pages of docs/ are added to the first group.
 GROUPS = {
-    "Use it": ["docs/tutorials", "docs/configurations", "docs/live", "docs/plugin", "docs/jobs",
+    "Use it": ["docs/tutorials", "docs/configurations", "docs/routes", "docs/live", "docs/plugin", "docs/jobs",
                "docs/many-machines", "docs/c", "docs/gpu"],
     "Python": ["python/README", "docs/reverb-in-python", "docs/radio-in-python", "docs/long-recordings-in-python",
                "docs/signals-in-python", "docs/images-in-python", "docs/vision-in-python", "docs/speech-in-python",

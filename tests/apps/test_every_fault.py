@@ -93,6 +93,8 @@ class EveryFault(FaultCase):
     def test_chains(self):
         self.write("pair.wav", wav_bytes(self.random.integers(-9000, 9000, (30, 2))))
         self.every("convolve", "ir.txt+pair.wav", "in.wav", "out.wav")
+        self.write("hall.wav", wav_bytes(self.random.integers(-9000, 9000, (30, 14))))
+        self.every("convolve", "--layout", "2.0", "hesuvi:hall.wav", "in.wav", "out.wav")
 
     def test_rate_out(self):
         self.every("convolve", "--rate-out", "24k", "ir.txt", "in.wav", "out.wav")

@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Filters made of several: chains of files, compared with sums in double."""
+import importlib.util
 import json
+import math
+import os
+import shutil
+import struct
 
 import numpy as np
 
 import rig
 from rig import Case, parse_wav, wav_bytes
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 # The program convolves the files in double and the signal with the result; the gate of double transforms holds for
 # each of these convolutions.
@@ -130,7 +137,7 @@ class Chains(Case):
                 (["two.npy+complex.npy"], ["complex.npy: complex taps"], 1),
                 (["one.npy+a.conf"], ["a.conf: a configuration cannot be part of a chain"], 1),
                 (["one.npy+-"], ["-: taps of a configuration or a chain are in files"], 1),
-                (["one.npy+short.npy", "one.npy"], ["one.npy+short.npy: a chain must be the only IR"], 2),
+                (["one.npy+short.npy", "one.npy"], ["one.npy+short.npy: a chain", "must be the only IR"], 2),
                 (["--ir-length", 5, "one.npy+short.npy"], ["a chain", "leave out --ir-format, --ir-channel, --ir-length, --ir-fade, --delay"], 2),
                 (["--azimuth", 5, "one.npy+short.npy"], ["--azimuth"], 2)):
             with self.subTest(arguments):
@@ -220,6 +227,211 @@ class RateOut(Case):
             with self.subTest(arguments):
                 self.fails("convolve", *arguments, "out.npy", says=says, rc=rc)
         self.fails("convolve", "x.npy", "y.npy", rc=2, says="needs IR... IN OUT")
+
+
+class Page(Case):
+    def test_commands(self):
+        """Those of docs/routes.md, on files of their names."""
+        noise = self.random.standard_normal
+        for name, channels, n in (("hall", 2, 500), ("voice", 1, 900), ("piano", 2, 900), ("film", 6, 900), ("atmos", 14, 90)):
+            self.write(name + ".wav", wav_bytes((noise((n, channels)) / 99).astype("f4"), bits=32))
+        has_sofa = os.path.exists(rig.SOFA)
+        if has_sofa:
+            os.symlink(rig.SOFA, "head.sofa")
+        page = open(os.path.join(HERE, "../../docs/routes.md")).read().split("```")[1]
+        lines = [l.split("#")[0].split() for l in page.splitlines() if l.startswith("partita")]
+        self.assertEqual(len(lines), 7)
+        for words in lines:
+            if "head.sofa" in words:
+                words.insert(2, "--resample-ir")
+                said = self.run_program(*words[1:], rc=None)
+                self.assertTrue(said.returncode == 0 or not has_sofa or b"without libmysofa" in said.stderr, said.stderr)
+            else:
+                self.run_program(*words[1:])
+
+
+# Loudspeakers by layout: azimuth and elevation, None for the LFE, in the order of WAVE_FORMAT_EXTENSIBLE.
+L, R, C, LFE, SL, SR, BL, BR = (30, 0), (-30, 0), (0, 0), None, (110, 0), (-110, 0), (135, 0), (-135, 0)
+SIDES, TOP = [(90, 0), (-90, 0)], [(45, 45), (-45, 45)]
+LAYOUTS = {"2.0": [L, R], "2.1": [L, R, LFE], "3.0": [L, R, C], "4.0": [L, R, BL, BR], "5.0": [L, R, C, SL, SR],
+           "5.1": [L, R, C, LFE, SL, SR], "6.1": [L, R, C, LFE, (180, 0), SL, SR], "7.1": [L, R, C, LFE, BL, BR, *SIDES],
+           "5.1.2": [L, R, C, LFE, SL, SR, *TOP], "5.1.4": [L, R, C, LFE, SL, SR, *TOP, (135, 45), (-135, 45)],
+           "7.1.2": [L, R, C, LFE, BL, BR, *SIDES, *TOP], "7.1.4": [L, R, C, LFE, BL, BR, *SIDES, *TOP, (135, 45), (-135, 45)]}
+HESUVI = {L: (0, 1), SIDES[0]: (2, 3), BL: (4, 5), C: (6, 13), R: (8, 7), SIDES[1]: (10, 9), BR: (12, 11), SL: (2, 3), SR: (10, 9)}
+
+
+def harmonics(azimuth, elevation, order):
+    """ACN, SN3D, from Legendre functions, of which P_l^m is a derivative of P_l: an oracle without their polynomials."""
+    a, e = np.radians(azimuth), np.radians(elevation)
+    y = []
+    for l in range(order + 1):
+        for m in range(-l, l + 1):
+            k = abs(m)
+            p = np.polynomial.legendre.Legendre.basis(l).deriv(k)(np.sin(e)) * np.cos(e)**k if k else np.polynomial.legendre.Legendre.basis(l)(np.sin(e))
+            norm = np.sqrt((1 if k == 0 else 2) * math.factorial(l - k) / math.factorial(l + k))
+            y.append(norm * p * (np.cos(k * a) if m >= 0 else np.sin(k * a)))
+    return np.array(y)
+
+
+def masked(frames, mask, rate):
+    """A WAV of floats with WAVE_FORMAT_EXTENSIBLE and this channel mask."""
+    n = frames.shape[1]
+    fmt = struct.pack("<HHIIHHHHIH14s", 0xFFFE, n, rate, rate * n * 4, n * 4, 32, 22, 32, mask, 3,
+                      b"\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71")
+    body = frames.astype("<f4").tobytes()
+    chunks = b"WAVE" + rig.chunk(b"fmt ", fmt) + rig.chunk(b"data", body)
+    return b"RIFF" + struct.pack("<I", len(chunks)) + chunks
+
+
+class Layouts(Case):
+    def hesuvi(self, channels=14):
+        self.responses = self.random.standard_normal((channels, 60))
+        self.responses[:, 20] = 9  # the peak, with which the LFE comes
+        self.write("hall.wav", wav_bytes(self.responses.T.astype("f4"), bits=32))
+        self.responses = self.responses.astype("f4").astype("f8")
+
+    def expected(self, layout, pairs, lfe=0.):
+        """Sums in double over the loudspeakers; `pairs` gives the responses of a direction."""
+        unit = np.zeros((2, 60))
+        unit[:, abs(pairs(C)[0]).argmax()] = 10**(lfe / 20)
+        return sum(np.array([np.convolve(x, h) for h in (unit if at is None else pairs(at))])
+                   for x, at in zip(self.x, LAYOUTS[layout]))
+
+    def signal(self, channels):
+        self.x = self.random.standard_normal((channels, 200))
+        np.save("x.npy", self.x)
+
+    def test_hesuvi(self):
+        self.hesuvi()
+        for layout in ("2.0", "2.1", "3.0", "4.0", "5.0", "5.1", "7.1"):
+            self.signal(len(LAYOUTS[layout]))
+            expected = self.expected(layout, lambda at: self.responses[list(HESUVI[at])])
+            self.close(self.result("--layout", layout, "hesuvi:hall.wav"), expected, GATE)
+        self.close(self.result("hesuvi:hall.wav"), expected, GATE)
+        expected = self.expected("7.1", lambda at: self.responses[list(HESUVI[at])], 4.5)
+        self.close(self.result("--lfe", 4.5, "hesuvi:hall.wav"), expected, GATE)
+        np.save("eq.npy", self.responses[3:5])
+        self.close(self.result("--lfe", 4.5, "hesuvi:hall.wav+eq.npy"), filtered(expected, diagonal(self.responses[3:5])), GATE)
+
+    def sofa(self):
+        """libmysofa's file with other responses: each is two taps, which say which pair and ear it is."""
+        if not os.path.exists(rig.SOFA) or not importlib.util.find_spec("h5py"):
+            self.skipTest("libmysofa's data or python3-h5py are not installed")
+        shutil.copy(rig.SOFA, "head.sofa")
+        os.chmod("head.sofa", 0o644)
+        with importlib.import_module("h5py").File("head.sofa", "r+") as file:
+            n = len(file["Data.IR"])
+            file["SourcePosition"][:, 0] += 0.3  # so that no direction is as near to two of them
+            self.at = file["SourcePosition"][:, :2]
+            pairs = np.zeros(file["Data.IR"].shape)
+            for i in range(n):
+                for ear in range(2):
+                    pairs[i, ear, 5 + ear] = 1
+                    pairs[i, ear, 7 + i % 100] = (1 + i // 100 + 20 * ear) / 64
+            file["Data.IR"][...] = pairs
+        self.pairs = pairs
+        np.save("x.npy", np.zeros((2, 9)))
+        said = self.run_program("convolve", "--layout", "2.0", "--rate", 44100, "head.sofa", "x.npy", "y.npy", rc=None).stderr
+        if b"without libmysofa" in said:
+            self.skipTest("built without libmysofa")
+
+    def nearest(self, at):
+        az, el, a, e = *np.radians(self.at.T), *np.radians(at)
+        return self.pairs[(np.sin(el) * np.sin(e) + np.cos(el) * np.cos(e) * np.cos(az - a)).argmax()]
+
+    def result(self, *arguments, rate=48000):
+        self.run_program("convolve", "--rate", rate, *arguments, "x.npy", "y.npy")
+        return np.load("y.npy")
+
+    def test_sofa(self):
+        self.sofa()
+        for layout, speakers in LAYOUTS.items():
+            with self.subTest(layout):
+                self.signal(len(speakers))
+                unit = self.nearest(C)
+                y = self.result("--layout", layout, "--lfe", -3, "head.sofa", rate=44100)
+                expected = np.zeros((2, 200 + self.pairs.shape[2] - 1))
+                for x, at in zip(self.x, speakers):
+                    for ear in range(2):
+                        h = self.nearest(at)[ear] if at else np.append(np.zeros(5), 10**(-3 / 20))
+                        part = np.convolve(x, h)
+                        expected[ear, :len(part)] += part
+                self.assertEqual(abs(unit[0]).argmax(), 5)
+                self.close(y, expected, GATE)
+
+    def test_ambisonics(self):
+        """A plane wave that is encoded in the direction of a source: the sum over the virtual loudspeakers."""
+        self.sofa()
+        nodes, weights = np.polynomial.legendre.leggauss(4)
+        for order in (1, 2, 3):
+            self.signal((order + 1)**2)
+            expected = 0
+            for node, weight in zip(nodes, weights):
+                for azimuth in range(0, 360, 45):
+                    at = azimuth, np.degrees(np.arcsin(node))
+                    degree = np.repeat(np.arange(order + 1), 2 * np.arange(order + 1) + 1)
+                    fed = (weight / 16 * (2 * degree + 1) * harmonics(*at, order)) @ self.x
+                    expected = expected + np.array([np.convolve(fed, h) for h in self.nearest(at)])
+            self.close(self.result("--layout", "ambisonics-%d" % order, "head.sofa", rate=44100), expected, GATE)
+        # The omnidirectional part alone is the mean over all directions.
+        np.save("x.npy", np.append([[1.]], np.zeros((15, 1)), axis=0))
+        y = self.result("--layout", "ambisonics-3", "head.sofa", rate=44100)
+        self.assertAlmostEqual(y[0, 5], 1)
+
+    def test_rates(self):
+        self.sofa()
+        self.signal(2)
+        self.fails("convolve", "--layout", "2.0", "--rate", 48000, "head.sofa", "x.npy", "y.npy",
+                   says=["head.sofa: is for 44100 Hz, not for the 48000 Hz of x.npy; use --resample-ir"])
+        y = self.result("--layout", "2.0", "--resample-ir", "head.sofa")
+        for ear, name in enumerate(("l.npy", "r.npy")):
+            np.save(name, np.array([self.nearest(at)[ear] for at in (L, R)]))
+        self.write("pairs.wav", wav_bytes(np.array([self.nearest(at)[ear] for ear in range(2) for at in (L, R)]).T.astype("f4"), bits=32, rate=44100))
+        self.close(y, self.result("--matrix", "--resample-ir", "pairs.wav"), rig.gate("f4"))
+
+    def test_masks(self):
+        self.hesuvi()
+        x = self.random.standard_normal((300, 6)) / 9
+        for mask in (0, 0x3F, 0x60F):
+            self.write("x.wav", masked(x, mask, 48000))
+            self.run_program("convolve", "--layout", "5.1", "hesuvi:hall.wav", "x.wav", "y%x.wav" % mask)
+            self.assertEqual(self.read("y%x.wav" % mask), self.read("y0.wav"))
+        for mask, layout, says in ((0x3F, "5.1.2", "x.wav: 6 channels; hall.wav takes 8 with --layout 5.1.2: FL FR FC LFE SL SR TFL TFR"),
+                                   (0x2D003, "5.1", "x.wav: its loudspeakers are FL FR TFL TFR TBL TBR; --layout 5.1 has FL FR FC LFE SL SR: "
+                                    "use a file whose header has no channel mask"),
+                                   (0x63F, "5.1.2", "are FL FR FC LFE BL BR SL SR; --layout 5.1.2 has FL FR FC LFE SL SR TFL TFR: use --layout 7.1")):
+            channels = bin(mask).count("1")
+            self.write("x.wav", masked(np.zeros((9, channels)), mask, 48000))
+            self.fails("convolve", "--layout", layout, "hesuvi:hall.wav", "x.wav", "out.wav", says=says)
+
+    def test_refusals(self):
+        self.hesuvi(13)
+        os.rename("hall.wav", "thirteen.wav")
+        self.hesuvi()
+        self.write("fake.sofa", b"nothing")
+        self.signal(6)
+        np.save("z.npy", self.x * 1j)
+        for arguments, says, rc in (
+                (["hesuvi:hall.wav", "x.npy"], ["x.npy: 6 channels; hall.wav takes 8", "choose a --layout"], 1),
+                (["--layout", "5.1", "hesuvi:thirteen.wav", "x.npy"], ["thirteen.wav: 13 channels; a file of HeSuVi has 14"], 1),
+                (["--layout", "5.1.2", "hesuvi:hall.wav", "x.npy"], ["x.npy: 6 channels", "takes 8"], 1),
+                (["--layout", "5.1", "hesuvi:absent.wav", "x.npy"], ["absent.wav: cannot open"], 1),
+                (["--layout", "5.1", "hesuvi:hall.wav", "z.npy"], ["z.npy: its samples are complex"], 1),
+                (["--layout", "5.1", "fake.sofa", "x.npy"], ["fake.sofa"], 1),
+                (["--layout", "5.1", "fake.sofa+hall.wav", "x.npy"], ["fake.sofa"], 1),
+                (["--layout", "5.1", "absent.sofa", "x.npy"], ["absent.sofa", "No such file"], 1),
+                (["--layout", "5.1", "hall.wav", "x.npy"], ["hall.wav: --layout needs a SOFA file", "hesuvi:FILE"], 2),
+                (["--layout", "5.1", "hesuvi:hall.wav", "hall.wav", "x.npy"], ["must be the only IR"], 2),
+                (["--layout", "9.1", "hesuvi:hall.wav", "x.npy"], ["--layout 9.1: is unknown; `partita convolve --help` lists layouts"], 2),
+                (["--lfe", 3, "hall.wav", "x.npy"], ["--lfe is the level"], 2),
+                (["--layout", "5.1", "--azimuth", 3, "hesuvi:hall.wav", "x.npy"], ["without --layout: leave them out"], 2),
+                (["--layout", "5.1", "--config", "a.conf", "x.npy"], ["--config names the responses", "--layout"], 2)):
+            with self.subTest(arguments):
+                self.fails("convolve", "--rate", 48000, *arguments, "out.npy", says=says, rc=rc)
+        for layout in ("6.1", "5.1.2", "ambisonics-1"):
+            self.signal(4 if layout == "ambisonics-1" else len(LAYOUTS[layout]))
+            self.fails("convolve", "--layout", layout, "hesuvi:hall.wav", "x.npy", "out.npy",
+                       says="hall.wav: " + ("14 channels; a file of HeSuVi has 14, of loudspeakers only" if layout == "ambisonics-1" else "HeSuVi's channels have no"))
 
 
 if __name__ == "__main__":

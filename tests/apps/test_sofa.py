@@ -84,7 +84,7 @@ class Sofa(Case):
 
     def test_help(self):
         said = " ".join(self.run_program("convolve", "--help").stdout.decode().split())
-        for words in ("may be a .sofa file", "the nearest measured pair", "list of them for several sample rates"):
+        for words in ("may be a .sofa file: for a mono IN see --azimuth, else --layout", "the nearest measured pair", "list of them for several sample rates"):
             self.assertIn(words, said)
 
     def test_refusals(self):

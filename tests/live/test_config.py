@@ -92,6 +92,23 @@ class Played(Live):
         self.fails_live("--ir", "ir.wav+absent.wav", *FILES, says="absent.wav: cannot open")
         self.fails_live("--ir", "ir.wav+a.conf", *FILES, says="a.conf: a configuration cannot be part of a chain")
 
+    def test_layouts(self):
+        pairs = dyadic(self.random, (9, 14))
+        self.ir(pairs, "surround.wav")
+        pairs = pairs.T.astype("f8")
+        expected = convolve(self.x, [[pairs[0], pairs[8]], [pairs[1], pairs[7]]])[:2500]
+        np.testing.assert_array_equal(self.plays("--ir", "hesuvi:surround.wav", "--layout", "2.0", outputs=2), expected)
+        self.fails_live("--ir", "hesuvi:surround.wav", "--channels", 2, *FILES, says="the audio device: 2 channels; surround.wav takes 8")
+        self.fails_live("--ir", "ir.wav", "--layout", "2.0", *FILES, rc=2, says="ir.wav: --layout needs a SOFA file")
+        self.write("x.wav", rig.wav_bytes(self.x, bits=32, rate=44100))
+        if os.path.exists(rig.SOFA):
+            done = self.run_program("convolve", "--layout", "2.0", rig.SOFA, "x.wav", "y.wav", rc=None)
+            if b"without libmysofa" not in done.stderr:
+                self.alsa(self.x, rate=44100)
+                self.live(*FILES, "--duration", 2500 / 44100, "--record", "rec.wav", "-q", "--ir", rig.SOFA, "--layout", "2.0",
+                          "--limiter", "off")
+                self.close(parse_wav(self.read("rec.wav"))[1].astype("f4"), parse_wav(self.read("y.wav"))[1][:2500], 2 * rig.gate("f4"))
+
     def test_channels_of_a_file(self):
         self.ir(np.hstack([0 * self.taps, self.taps[:, ::-1]]), "four.wav")
         expected = convolve(self.x, [[self.h[0], None], [None, self.h[1]]])[:2500]

@@ -16,6 +16,7 @@
 #include "route/route.h"
 
 enum { STEREO = 2 };
+static const char DEVICE[] = "the audio device";
 
 // The onset of a response, as in ISO 3382-1: within 20 dB of its peak.
 static const float ONSET_THRESHOLD = 0.1f;
@@ -42,11 +43,11 @@ bool response_check(const struct settings *settings, const char *ir, struct faul
     enum ir_layout layout;
     const char *path = ir_name_path(ir, &layout);
     const bool is_sofa = sofa_is_named(path);
-    const bool whole = is_sofa || route_is_named(ir);
+    const bool whole = is_sofa || route_is_named(settings, ir);
     if (whole && settings->ir_channel)
         return fault_set(fault, "%s: --ir-channel is for the channels of one file; leave it out",
                          path);
-    return route_is_chain(ir) || !whole || (layout == IR_PLAIN && !settings->matrix) ||
+    return route_is_made(settings, ir) || !whole || (layout == IR_PLAIN && !settings->matrix) ||
            fault_set(fault, "%s: %s; leave out %s", path,
                      is_sofa ? "the responses of a SOFA file lead from one input to two ears"
                              : "a configuration names the responses and their paths",
@@ -76,25 +77,27 @@ static size_t choose_inputs(const struct settings *s, bool matrix, size_t n_ir,
 }
 
 // The channels of a configuration or a chain. The inputs of a chain are those of its first file.
-static bool choose_network_shape(const struct settings *s, const char *ir,
+static bool choose_network_shape(const struct settings *settings, const char *ir,
                                  const struct filter_set_request *request, size_t *ret_in,
                                  size_t *ret_out, struct fault *fault)
 {
+    struct settings s = *settings; // with the name of the signal for messages
     struct audio_info first = {0};
     struct network network;
     enum ir_layout layout;
     ir_name_path(ir, &layout);
-    if (!route_read(&network, s, ir, NULL, fault)) return false;
+    s.operands[1] = DEVICE;
+    if (!route_read(&network, &s, ir, NULL, fault)) return false;
     network_select(&network, request->rate);
     bool good = network.in_channels ||
-                impulse_file_info(network.impulses, options_max_channels(s), &first, fault);
-    if (s->channels) first.channels = (size_t)s->channels;
+                impulse_file_info(network.impulses, options_max_channels(&s), &first, fault);
+    if (s.channels) first.channels = (size_t)s.channels;
     else if (network.in_channels) first.channels = network.in_channels;
     else
-        first.channels = choose_inputs(s, layout != IR_PLAIN || s->matrix, first.channels, request);
+        first.channels = choose_inputs(&s, layout != IR_PLAIN || s.matrix, first.channels, request);
     network_release(&network);
     first.rate = request->rate;
-    if (!good || !route_read(&network, s, ir, &first, fault)) return false;
+    if (!good || !route_read(&network, &s, ir, &first, fault)) return false;
     network_select(&network, request->rate);
     *ret_in = first.channels;
     *ret_out = network.out_channels;
@@ -111,7 +114,7 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     const char *path = ir_name_path(ir, &layout);
     bool matrix = layout != IR_PLAIN || settings->matrix;
     size_t n_ir = SOFA_EARS, in = 1, out = 0, chosen[MAX_WORDS];
-    if (route_is_named(ir)) {
+    if (route_is_named(settings, ir)) {
         if (!choose_network_shape(settings, ir, request, &in, &out, fault)) return false;
     } else if (!sofa_is_named(path)) {
         if (!response_open(&reader, settings, path, fault)) return false;
@@ -158,7 +161,7 @@ double response_rate(const struct settings *settings, const char *ir)
     enum ir_layout layout;
     struct fault ignored; // response_load will report it
     const char *path = ir_name_path(ir, &layout);
-    if (route_is_named(ir)) return rate_of_network(settings, ir);
+    if (route_is_named(settings, ir)) return rate_of_network(settings, ir);
     if (sofa_is_named(path)) return sofa_rate(path, &ignored);
     if (!response_open(&reader, settings, path, &ignored)) return 0;
     double rate = audio_reader_info(reader)->rate;
@@ -298,11 +301,11 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     struct settings s = *settings; // with the names that taps_load prints
     enum ir_layout layout;
     r.path = ir_name_path(ir, &layout);
-    const bool is_network = route_is_named(ir);
+    const bool is_network = route_is_named(settings, ir);
     if (sofa_is_named(r.path) && !is_network)
         return load_sofa(ret, settings, r.path, shape, direction, fault);
     s.operands[0] = r.path;
-    s.operands[1] = "the audio device";
+    s.operands[1] = DEVICE;
     s.gain = 0; // this and --dry are applied to the output, where they can change while playing
     s.dry = -INFINITY;
     bool good = is_network ? load_network(&r, ir, shape, &s, fault)

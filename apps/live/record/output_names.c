@@ -68,7 +68,7 @@ static bool differs_from_filters(const struct settings *s, const char *out, stru
     for (int i = 0; out && good && i < s->irs.n; i++) {
         const char *path = ir_name_path(s->irs.words[i], &layout);
         good = temp_differs(out, (const char *[]){path, sigmf_samples(path, buffer)}, 2, fault) &&
-               (!route_is_named(s->irs.words[i]) ||
+               (!route_is_named(s, s->irs.words[i]) ||
                 differs_from_files(s, out, s->irs.words[i], fault));
     }
     return good;
