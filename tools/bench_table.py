@@ -46,7 +46,7 @@ FIGURES = {
 }
 # Parts of names; cases that differ in these alone share a row of the page.
 PARTS = f"-({'|'.join(DIRECTIONS)})$|(?<=network)-[a-z0-9-]+-bf16$|(?<=small)-c?f(32|64)(?=-)|(?<=bank-own|k-shared)-\\d+$|(?<=-f32|real|plex|-b64|-b32)-t\\d+$" \
-        "|-(step|infer)(-last|-autocast)?$|(?<=python)-(long|lags|pairs|templates)-.*$|(?<=python-call)-.*$|(?<=t1024|d8192)-b.*$|(?<=t1024)-f32$|(?<=sequence)-.*$"
+        "|(?<=nonfinite)-.*$|(?<=plan)-s(tream|ignal)-.*$|-(step|infer)(-last|-autocast)?$|(?<=python)-(long|lags|pairs|templates)-.*$|(?<=python-call)-.*$|(?<=t1024|d8192)-b.*$|(?<=t1024)-f32$|(?<=sequence)-.*$"
 MAX_SPREAD = 0.3  # (max - min) / median over the repetitions of a row in README.md
 # Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
 SUBSTITUTES = {"onednn-winograd": "onednn"}
