@@ -144,6 +144,7 @@ static void print_equalizer(const struct achieved *a, FILE *to)
 {
     const struct partita_equalizer_result *r = &a->specification->equalizer.result;
     const size_t ways = a->specification->ways;
+    const double rounding = a->specification->equalizer.rounding;
     if (ways > 1) fprintf(to, "ways         %zu, from the lowest one on\n", ways);
     fprintf(to, "deviation    %.3g dB of %s, at %.6g Hz\n", r->deviation,
             ways > 1 ? "the sum of all ways from 0 dB" : "the magnitude from that of the sections",
@@ -152,6 +153,7 @@ static void print_equalizer(const struct achieved *a, FILE *to)
             r->gain > 0.005 && ways == 1 ? ", by which loud signals clip unless --gain lowers them"
                                          : "");
     fprintf(to, "tail         %.1f dB below all energy\n", r->tail);
+    if (rounding > 0) fprintf(to, "rounding     %.1f dB rms\n", 20 * log10(rounding));
 }
 
 bool achieved_print(const struct achieved *a, FILE *to)
@@ -201,6 +203,8 @@ static void add_equalizer(const struct achieved *a, json_t *j)
     json_object_set_new(j, "linear_phase", json_boolean(a->settings->linear_phase));
     json_object_set_new(j, "channels", json_integer((json_int_t)a->specification->ways));
     json_object_set_new(j, "tail_db", json_finite(r->tail));
+    json_object_set_new(j, "rounding_db",
+                        json_finite(20 * log10(a->specification->equalizer.rounding)));
     json_object_set_new(j, "deviation_db", json_finite(r->deviation));
     json_object_set_new(j, "deviation_hz", json_finite(r->deviation_frequency));
     json_object_set_new(j, "gain_db", json_finite(r->gain));

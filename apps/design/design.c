@@ -81,7 +81,13 @@ static bool round_taps(struct job *job, struct fault *fault)
     if (!job->specification.equalizes)
         partita_design_measure(&job->specification.design, job->taps, n, &job->exact);
     samples_encode_f64(stored, job->taps, n, job->info.encoding, &counts);
-    samples_decode_f64(job->taps, stored, n, job->info.encoding);
+    double error = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double exact = job->taps[i];
+        samples_decode_f64(&job->taps[i], stored + i * bytes, 1, job->info.encoding);
+        error += (job->taps[i] - exact) * (job->taps[i] - exact);
+    }
+    job->specification.equalizer.rounding = sqrt(error);
     free(stored);
     job->clipped = counts.clipped;
     job->result.delay = job->specification.equalizer.result.delay;

@@ -7,10 +7,11 @@
 #include "sections.h"
 
 struct equalizer {
-    struct partita_crossover crossover; // also of an equalizer, which has one band
-    struct sections sections;           // of an equalizer
-    bool exact_gains, lowers;           // lowers: as --gain auto
-    struct partita_equalizer_result result;
+    struct partita_crossover crossover;     // also of an equalizer, which has one band
+    struct sections sections;               // of an equalizer
+    bool exact_gains, lowers;               // lowers: as --gain auto
+    struct partita_equalizer_result result; // of taps before they are stored
+    double rounding; // by which stored taps change the response, root mean square over frequencies
 };
 
 // Reads the other options. False: wrong usage.

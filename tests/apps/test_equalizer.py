@@ -167,6 +167,15 @@ class Equalizer(Case):
         sos = np.vstack([sos, sos, scipy.signal.butter(3, 300, "high", fs=48000, output="sos")])
         np.testing.assert_allclose(other[2], scipy.signal.sosfilt(sos, np.eye(1, other.shape[1])[0]), rtol=0, atol=1e-10)
 
+    def test_rounding(self):
+        """Of 16 bits: errors are uniform within half a step, 2^-16 of full scale, for each tap."""
+        peak = ("eq", "--section", "peak 1k -6 q 2", "--rate", "48k", "--taps", 500, "--json")
+        exact = self.design(*peak[:3], "--taps", 500)
+        self.assertIsNone(exact[1]["rounding_db"])
+        said = schemas.load(self.run_program("design", *peak, "-o", "i16", "i.wav").stdout)
+        stored = rig.parse_wav(self.read("i.wav"))[1][:, 0]
+        self.assertAlmostEqual(said["rounding_db"], 10 * np.log10(((stored - exact[0][0])**2).sum()), places=6)
+
     def test_ways(self):
         linear = ("crossover", 300, "--linear-phase", "--taps", 999)
         plain = self.design(*linear)[0]
