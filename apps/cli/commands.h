@@ -19,6 +19,7 @@ int deconvolve_main(const struct settings *settings);
 int layer_main(const struct settings *settings);
 int design_main(const struct settings *settings);
 int invert_main(const struct settings *settings);
+int response_main(const struct settings *settings);
 int help_main(const struct settings *settings);
 
 // Prints the help of one command on standard output.

@@ -27,6 +27,7 @@ static main_fn *const mains[N_COMMANDS] = {
     [COMMAND_LAYER] = layer_main,
     [COMMAND_DESIGN] = design_main,
     [COMMAND_INVERT] = invert_main,
+    [COMMAND_RESPONSE] = response_main,
     [COMMAND_HELP] = help_main,
 };
 
@@ -73,6 +74,6 @@ int main(int argc, char **argv)
     else fprintf(stderr, "partita: no command given\n");
     fprintf(stderr, "usage: partita "
                     "convolve|correlate|channelize|live|control|devices|plan|join|deconvolve|layer|"
-                    "design|invert|help ...   (partita help)\n");
+                    "design|invert|response|help ...   (partita help)\n");
     return EXIT_USAGE;
 }

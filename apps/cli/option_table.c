@@ -95,6 +95,14 @@ const struct command_row command_rows[N_COMMANDS] = {
      "a loudspeaker, for which FILTER has a channel. Prints how far the mean of the positions is "
      "from --target before and after, and what the filter does. ",
      -2},
+    {"response", "RESPONSE... OUT", "cuts, windows, smooths, combines and converts responses",
+     "RESPONSE is as for invert. Each is resampled, trimmed, aligned, cut, gated and faded; then "
+     "all "
+     "are combined, with --window and --smoothing; then the result gets minimum phase and its "
+     "level, "
+     "in this order. OUT may be .wav, .npy and the like, or a text of frequencies, decibels and "
+     "phases after the peak (.txt, .frd, .csv). ",
+     -2},
     {"help", "[COMMAND]", "shows this help, the manual page or shell completions", "", 1},
 };
 
@@ -110,10 +118,11 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define LAYER (1u << COMMAND_LAYER)
 #define DESIGN (1u << COMMAND_DESIGN)
 #define INVERT (1u << COMMAND_INVERT)
+#define RESPONSE (1u << COMMAND_RESPONSE)
 #define HELP (1u << COMMAND_HELP)
 #define EVERY_COMMAND                                                                              \
     (FILTERS | CHANNELIZE | PAIRS | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER |  \
-     DESIGN | INVERT | HELP)
+     DESIGN | INVERT | RESPONSE | HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 

@@ -415,14 +415,14 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     char shorts[2 * MAX_OPTION_ROWS + 3];
     bool given[MAX_OPTION_ROWS] = {false};
     int found;
-    s.first = s.last = s.max_lag = NOT_GIVEN;
+    s.first = s.last = s.max_lag = s.align = NOT_GIVEN;
     s.max_channels = NOT_GIVEN;
     s.threads = 1;
     s.layer_groups = 1;
     s.taps = 4096;
     s.latency = NOT_GIVEN;
     s.dry = -INFINITY;
-    s.normalize = s.azimuth = s.elevation = NAN;
+    s.normalize = s.azimuth = s.elevation = s.trim = NAN;
     s.fade = 50;
     s.duration = INFINITY;
     s.threshold = s.width = s.ripple = NAN;

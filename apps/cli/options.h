@@ -25,6 +25,7 @@ enum command {
     COMMAND_LAYER,
     COMMAND_DESIGN,
     COMMAND_INVERT,
+    COMMAND_RESPONSE,
     COMMAND_HELP,
     N_COMMANDS,
 };
@@ -38,6 +39,7 @@ enum tail { TAIL_YES = 0, TAIL_NO };
 enum dither { DITHER_NO = 0, DITHER_TPDF };
 enum stack { STACK_LINEAR = 0, STACK_PHASE_WEIGHTED };
 enum normalised { NORMALISED_NO = 0, NORMALISED_PLAIN, NORMALISED_ZERO_MEAN };
+enum combine { COMBINE_AVERAGE = 0, COMBINE_SUM, COMBINE_CASCADE, COMBINE_CHANNELS };
 enum matching { MATCHING_YES = 0, MATCHING_NO };
 enum limiter { LIMITER_ON = 0, LIMITER_OFF };
 enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
@@ -142,6 +144,10 @@ struct settings {
     struct partita_correction correction; // what has an option of its own
     const char *target;
     int match, positions;
+    // response
+    int64_t align, gate;   // frames; gate 0: none
+    double resample, trim; // Hz, 0: as it is; dB, NaN: not given
+    int combine;
 
     int man, completion;
 };

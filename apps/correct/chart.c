@@ -8,7 +8,15 @@
 #include "base/memory.h"
 #include "picture/picture.h"
 
-enum { WIDTH = 1400, ROW = 470, HEAD = 90, MARGIN = 90, PANEL = 330, DELAY_LEFT = 1010 };
+enum {
+    WIDTH = 1400,
+    ROW = 470,
+    HEAD = 90,
+    MARGIN = 90,
+    PANEL = 330,
+    PHASE_LEFT = 690,
+    DELAY_LEFT = 1050
+};
 enum { MAX_ROWS = 32, FRACTION = 6 };
 static const struct colour before_colour = {0.62, 0.64, 0.68};
 
@@ -48,45 +56,65 @@ static bool fill_curves(struct curves *ret, const struct chart *chart, size_t ch
     for (size_t i = 0; good && i < ret->before.gain.n; i++) {
         ret->before.gain.y[i] -= chart->reports[channel].level;
         ret->after.gain.y[i] -= chart->reports[channel].level;
-        ret->filter.delay.y[i] *= 1e3 / rate;
     }
     return good;
 }
 
-static void draw_channel(const struct chart *chart, cairo_t *cairo, const struct curves *c,
+struct line {
+    const char *name;
+    struct colour colour;
+    const struct curve *curve;
+};
+
+// Lines in a panel of row `row`, the last of several dashed, with their names above it.
+static void draw_lines(struct panel panel, size_t row, const struct line *lines, int n)
+{
+    panel.top = HEAD + 30 + (double)row * ROW;
+    panel.height = PANEL;
+    panel_frame(&panel);
+    for (int i = 0; i < n; i++) {
+        const struct colour colour = lines[i].colour;
+        const struct curve *curve = lines[i].curve;
+        panel_curve(&panel, curve->x, curve->y, curve->n, colour, i > 0 && i == n - 1);
+        cairo_set_source_rgb(panel.cairo, colour.red, colour.green, colour.blue);
+        panel_text(panel.cairo, lines[i].name, 17, panel.left + 480 + 90 * i, panel.top - 12, -1);
+    }
+}
+
+// A delay in ms.
+static void draw_delay(cairo_t *cairo, const struct axis *axis, size_t row, struct curve *delay,
+                       double rate)
+{
+    double range[2];
+    for (size_t i = 0; i < delay->n; i++) delay->y[i] *= 1e3 / rate;
+    curve_range(delay, range);
+    const double space = fmax(0.1 * (range[1] - range[0]), 0.1);
+    const struct panel panel = {.cairo = cairo,
+                                .left = DELAY_LEFT,
+                                .width = WIDTH - DELAY_LEFT - 40,
+                                .x = *axis,
+                                .y = {range[0] - space, range[1] + space, false, "ms"},
+                                .title = "Group delay"};
+    draw_lines(panel, row, &(struct line){"", panel_limit_colour, delay}, 1);
+}
+
+static void draw_channel(const struct chart *chart, cairo_t *cairo, struct curves *c,
                          size_t channel, const struct axis *axis)
 {
-    const struct {
-        const char *name;
-        struct colour colour;
-        const struct curve *curve;
-    } parts[] = {{"before", before_colour, &c->before.gain},
-                 {"filter", panel_limit_colour, &c->filter.gain},
-                 {"after", panel_curve_colour, &c->after.gain},
-                 {"target, dashed", panel_ink, &c->target}};
-    const double top = HEAD + 30 + (double)channel * ROW;
+    const struct line lines[] = {{"before", before_colour, &c->before.gain},
+                                 {"filter", panel_limit_colour, &c->filter.gain},
+                                 {"after", panel_curve_colour, &c->after.gain},
+                                 {"target, dashed", panel_ink, &c->target}};
     char title[64];
-    double delay[2];
-    curve_range(&c->filter.delay, delay);
-    const double space = fmax(0.1 * (delay[1] - delay[0]), 0.1);
     snprintf(title, sizeof title, "Channel %zu of %zu", channel + 1, chart->channels);
-    const struct axis decibels = {-30, 15 + 5 * ceil(chart->correction->boost / 5), false, "dB"};
-    const struct axis times = {delay[0] - space, delay[1] + space, false, "ms"};
-    const struct panel gain = {cairo, MARGIN, top,      DELAY_LEFT - 2 * MARGIN,
-                               PANEL, *axis,  decibels, title};
-    const struct panel group = {cairo, DELAY_LEFT, top,   WIDTH - DELAY_LEFT - 40,
-                                PANEL, *axis,      times, "Group delay of the filter"};
-    panel_frame(&gain);
-    for (int i = 0; i < 4; i++) {
-        const struct curve *curve = parts[i].curve;
-        const struct colour colour = parts[i].colour;
-        panel_curve(&gain, curve->x, curve->y, curve->n, colour, i == 3);
-        cairo_set_source_rgb(cairo, colour.red, colour.green, colour.blue);
-        panel_text(cairo, parts[i].name, 17, MARGIN + 480 + 90 * i, top - 12, -1);
-    }
-    panel_frame(&group);
-    panel_curve(&group, c->filter.delay.x, c->filter.delay.y, c->filter.delay.n, panel_limit_colour,
-                false);
+    const struct panel gain = {.cairo = cairo,
+                               .left = MARGIN,
+                               .width = DELAY_LEFT - 2 * MARGIN,
+                               .x = *axis,
+                               .y = {-30, 15 + 5 * ceil(chart->correction->boost / 5), false, "dB"},
+                               .title = title};
+    draw_lines(gain, channel, lines, 4);
+    draw_delay(cairo, axis, channel, &c->filter.delay, chart->correction->rate);
 }
 
 bool chart_write(const struct chart *chart, const char *path, struct fault *fault)
@@ -109,6 +137,50 @@ bool chart_write(const struct chart *chart, const char *path, struct fault *faul
         taps_curves_close(&curves.after);
         taps_curves_close(&curves.filter);
         free(curves.target.x);
+    }
+    return picture_close(&picture, good, path, fault);
+}
+
+static void draw_response(cairo_t *cairo, struct taps_curves *c, size_t channel,
+                          const struct axis *axis, double rate)
+{
+    char title[64];
+    double range[2];
+    curve_range(&c->gain, range);
+    snprintf(title, sizeof title, "Channel %zu", channel + 1);
+    const double high = 5 * ceil(range[1] / 5);
+    const struct panel gain = {.cairo = cairo,
+                               .left = MARGIN,
+                               .width = PHASE_LEFT - 2 * MARGIN,
+                               .x = *axis,
+                               .y = {high - 50, high, false, "dB"},
+                               .title = title};
+    const struct panel phase = {.cairo = cairo,
+                                .left = PHASE_LEFT,
+                                .width = DELAY_LEFT - PHASE_LEFT - MARGIN,
+                                .x = *axis,
+                                .y = {-180, 180, false, "degrees"},
+                                .title = "Phase after the peak"};
+    draw_lines(gain, channel, &(struct line){"", panel_curve_colour, &c->gain}, 1);
+    draw_lines(phase, channel, &(struct line){"", panel_curve_colour, &c->phase}, 1);
+    draw_delay(cairo, axis, channel, &c->delay, rate);
+}
+
+bool chart_response(const struct measured *m, size_t origin, const char *path, struct fault *fault)
+{
+    const struct axis axis = {fmin(10, m->rate / 100), m->rate / 2, true, "frequency in Hz"};
+    const size_t shown = m->channels < MAX_ROWS ? m->channels : MAX_ROWS;
+    struct picture picture;
+    bool good = true;
+    picture_open(&picture, WIDTH, HEAD + (double)shown * ROW);
+    picture_heading(&picture, MARGIN, "Response", "");
+    for (size_t c = 0; good && c < shown; c++) {
+        struct taps_curves curves;
+        good = taps_curves_open(&curves, &axis, m->rate, m->samples + c * m->frames, m->frames,
+                                origin) ||
+               memory_fault(fault, "the picture %s", path);
+        if (good) draw_response(picture.cairo, &curves, c, &axis, m->rate);
+        taps_curves_close(&curves);
     }
     return picture_close(&picture, good, path, fault);
 }

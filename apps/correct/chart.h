@@ -13,13 +13,21 @@ struct chart {
     size_t channels;
 };
 
-// Writes the picture `path`, which appears only when it is complete.
+// Writes the picture `path` of a correction, or of a response with time 0 at frame `origin`. It
+// appears only when it is complete.
 #ifdef HAVE_CAIRO
 bool chart_write(const struct chart *chart, const char *path, struct fault *fault);
+bool chart_response(const struct measured *response, size_t origin, const char *path,
+                    struct fault *fault);
 #else
 static inline bool chart_write(const struct chart *chart, const char *path, struct fault *fault)
 {
     return chart && fault_set(fault, "%s: built without cairo", path);
+}
+static inline bool chart_response(const struct measured *response, size_t origin, const char *path,
+                                  struct fault *fault)
+{
+    return response->samples + origin && fault_set(fault, "%s: built without cairo", path);
 }
 #endif
 

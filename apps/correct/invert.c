@@ -10,7 +10,6 @@
 
 #include "base/json_values.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "chart.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -52,33 +51,6 @@ static bool read_target(struct job *job, struct fault *fault)
     return true;
 }
 
-static bool load_files(struct job *job, struct fault *fault)
-{
-    const struct settings *s = &job->settings;
-    const char *const outputs[] = {s->files[s->n_operands - 1], s->plot};
-    const struct measured *first = job->files;
-    for (; job->n_files + 1 < (size_t)s->n_operands; job->n_files++) {
-        const char *path = s->files[job->n_files];
-        struct measured *m = &job->files[job->n_files];
-        if (!temp_differs(outputs[0], &path, 1, fault) ||
-            (s->plot && !temp_differs(s->plot, &path, 1, fault)) ||
-            !measured_load(m, s, path, fault))
-            return false;
-        if (!(m->rate > 0))
-            return fault_usage(fault, "%s: its sample rate is unknown; add --rate", path);
-        if (!rates_agree(m->rate, first->rate))
-            return fault_set(fault,
-                             "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; convert it "
-                             "to that rate",
-                             path, m->rate, first->rate, s->files[0]);
-        if (m->channels != first->channels)
-            return fault_set(fault, "%s: %zu channels differ from the %zu of %s", path, m->channels,
-                             first->channels, s->files[0]);
-        if (m->frames > job->correction.frames) job->correction.frames = m->frames;
-    }
-    return !s->plot || temp_differs(s->plot, outputs, 1, fault);
-}
-
 // A file of that name may be a response, after which FILTER was forgotten: if it is as long as the
 // first one, and not as the filter.
 static bool check_filter(const struct job *job, struct fault *fault)
@@ -102,7 +74,6 @@ static bool check_filter(const struct job *job, struct fault *fault)
                                   path, s->files[0], path);
 }
 
-// Responses with silence after shorter ones: position i of channel c stands in file i % n_files.
 static bool prepare(struct job *job, struct fault *fault)
 {
     struct partita_correction *c = &job->correction;
@@ -114,40 +85,13 @@ static bool prepare(struct job *job, struct fault *fault)
     c->allocator = memory_allocator();
     c->pre_time = fmax(c->pre_time, 0);
     if (c->boost == 0) c->boost = 0.01; // the least that there is
-    const size_t rows = job->n_files * in_file;
-    job->responses = memory_allocate_zeros(rows * c->frames * sizeof *job->responses);
+    job->responses = measured_rows(job->files, job->n_files, &c->frames);
     job->taps = memory_allocate(job->channels * c->taps * sizeof *job->taps);
     job->reports = calloc(job->channels, sizeof *job->reports);
     if (!job->responses || !job->taps || !job->reports)
-        return memory_fault(fault, "%zu responses of %zu frames", rows, c->frames);
-    for (size_t i = 0; i < rows; i++) {
-        const struct measured *m = &job->files[i % job->n_files];
-        memcpy(job->responses + i * c->frames, m->samples + i / job->n_files * m->frames,
-               m->frames * sizeof *m->samples);
-    }
+        return memory_fault(fault, "%zu responses of %zu frames", job->channels * c->positions,
+                            c->frames);
     return true;
-}
-
-// "room.wav: channel 2" for a row of the responses.
-static bool response_fault(const struct job *job, size_t row, const char *text, struct fault *fault)
-{
-    return fault_set(fault, "%s: channel %zu%s", job->settings.files[row % job->n_files],
-                     1 + row / job->n_files, text);
-}
-
-// The library counts the positions of a channel.
-static bool fail(const struct job *job, enum partita_status status, size_t channel,
-                 struct fault *fault)
-{
-    struct fault log = job->log;
-    size_t i;
-    int length = 0;
-    char *const call = strstr(log.text, "partita_deconvolve");
-    if (call) call[strlen("partita")] = ' ';
-    if (sscanf(log.text, "responses[%zu]%n", &i, &length) == 1 && length)
-        return response_fault(job, channel * job->correction.positions + i, log.text + length,
-                              fault);
-    return option_words_of_status(fault, COMMAND_INVERT, status, &log);
 }
 
 static void warn_of_early_sound(const struct job *job, size_t row)
@@ -163,7 +107,7 @@ static void warn_of_early_sound(const struct job *job, size_t row)
     for (all = early; k < n; k++) all += x[k] * x[k];
     struct fault text;
     if (early <= EARLY_SHARE * all) return;
-    response_fault(job, row, "", &text);
+    measured_fault(&job->settings, row, "", &text);
     report_warning(&job->settings,
                    "%s has %.0f %% of its energy more than %.0f ms before its peak: the sweep "
                    "clipped, wrapped, or is noisy",
@@ -177,7 +121,8 @@ static bool design(struct job *job, struct fault *fault)
         const enum partita_status status =
             partita_correction_taps(c, job->responses + i * c->positions * c->frames,
                                     job->taps + i * c->taps, &job->reports[i]);
-        if (status) return fail(job, status, i, fault);
+        if (status)
+            return measured_fail(&job->settings, status, &job->log, i * c->positions, fault);
     }
     for (size_t i = 0; i < job->n_files; i++) measured_warn(&job->files[i], &job->settings);
     for (size_t i = 0; i < job->channels * c->positions; i++) warn_of_early_sound(job, i);
@@ -316,7 +261,8 @@ int invert_main(const struct settings *settings)
     job.files = calloc((size_t)settings->n_operands, sizeof *job.files);
     const bool good = (job.files || fault_set(&fault, "out of memory")) &&
                       check_phase(settings, &fault) && picture_check(settings, &fault) &&
-                      read_target(&job, &fault) && load_files(&job, &fault) &&
+                      read_target(&job, &fault) &&
+                      measured_load_all(job.files, &job.n_files, settings, &fault) &&
                       check_filter(&job, &fault) && prepare(&job, &fault) && design(&job, &fault) &&
                       make_filter(&job, &fault) && finish(&job, &fault);
     for (size_t i = 0; job.files && i <= job.n_files; i++) measured_release(&job.files[i]);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "measured.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/interleave.h"
 #include "base/memory.h"
+#include "base/number.h"
+#include "cli/option_words.h"
 #include "cli/report.h"
 #include "convolve/partial/shard_record.h"
 #include "io/bytes/temp.h"
@@ -13,21 +17,45 @@
 #include "io/frames.h"
 #include "spectrum.h"
 
-static bool read_samples(struct measured *ret, struct audio_reader *reader, const char *name,
-                         struct fault *fault)
+static const double SOFT = 0.01; // of the peak
+
+// Frames that resampling put in front, if the pulses in them are soft. Without them time 0 stays.
+static size_t soft_lead(const struct frames *f, size_t lead)
 {
+    const double *x = f->data;
+    double before = 0, peak = 0;
+    for (size_t i = 0; i < f->n * f->channels; i++) {
+        if (i < lead * f->channels) before = fmax(before, fabs(x[i]));
+        peak = fmax(peak, fabs(x[i]));
+    }
+    return before <= SOFT * peak ? lead : 0;
+}
+
+static bool read_samples(struct measured *ret, struct audio_reader *reader, double rate,
+                         const char *name, struct fault *fault)
+{
+    const struct audio_info *info = audio_reader_info(reader);
     struct frames f;
-    if (audio_reader_info(reader)->encoding.is_complex)
+    size_t lead = 0;
+    if (info->encoding.is_complex)
         return fault_set(fault, "%s: complex samples; sound is real", name);
     if (!frames_read(&f, reader, PARTITA_F64, name, fault)) return false;
-    *ret = (struct measured){.samples = memory_allocate(f.n * f.channels * sizeof *ret->samples),
-                             .channels = f.channels,
-                             .frames = f.n,
-                             .rate = audio_reader_info(reader)->rate};
-    for (size_t c = 0; ret->samples && c < f.channels; c++)
-        frames_copy_channel(&f, c, ret->samples + c * f.n);
+    ret->rate = info->rate;
+    bool good = true;
+    if (rate > 0 && ret->rate > 0 && !rates_agree(rate, ret->rate)) {
+        good = frames_resample(&f, ret->rate, rate, &lead, name, fault);
+        ret->rate = rate;
+        if (good) lead = soft_lead(&f, lead);
+    }
+    ret->channels = f.channels;
+    ret->frames = f.n - lead;
+    ret->samples = good ? memory_allocate(ret->frames * f.channels * sizeof(double)) : NULL;
+    if (good && !ret->samples) good = memory_fault(fault, "%s: %zu frames", name, ret->frames);
+    for (size_t i = 0; good && i < ret->frames * f.channels; i++)
+        ret->samples[i % f.channels * ret->frames + i / f.channels] =
+            ((double *)f.data)[lead * f.channels + i];
     frames_release(&f);
-    return ret->samples || memory_fault(fault, "%s: %zu frames", name, ret->frames);
+    return good;
 }
 
 // The response of minimum phase, or with time 0 after a quarter of its length.
@@ -51,6 +79,13 @@ static bool read_points(struct measured *ret, const char *path, double rate, str
     return good;
 }
 
+bool measured_is_table(const char *path)
+{
+    const char *const suffix = strrchr(path, '.');
+    return suffix && (strcasecmp(suffix, ".frd") == 0 || strcasecmp(suffix, ".csv") == 0 ||
+                      strcasecmp(suffix, ".txt") == 0);
+}
+
 bool measured_load(struct measured *ret, const struct settings *settings, const char *path,
                    struct fault *fault)
 {
@@ -59,14 +94,15 @@ bool measured_load(struct measured *ret, const struct settings *settings, const 
                                           .rate = settings->rate,
                                           .wake_fd = -1};
     struct audio_reader *reader = NULL;
-    const char *suffix = strrchr(path, '.');
+    const struct settings *s = settings;
+    bool known; // taps, if it is no table
     *ret = (struct measured){.samples = NULL};
-    if (suffix && (strcasecmp(suffix, ".frd") == 0 || strcasecmp(suffix, ".csv") == 0 ||
-                   (strcasecmp(suffix, ".txt") == 0 && points_begin(path))))
-        return read_points(ret, path, settings->rate, fault);
+    container_of_name(path, &known);
+    if (measured_is_table(path) && (!known || points_begin(path)))
+        return read_points(ret, path, s->resample > 0 ? s->resample : s->rate, fault);
     if (!audio_open(&reader, &request, fault)) return false;
-    const bool good =
-        read_samples(ret, reader, strcmp(path, "-") == 0 ? "standard input" : path, fault);
+    const bool good = read_samples(ret, reader, s->resample,
+                                   strcmp(path, "-") == 0 ? "standard input" : path, fault);
     if (good && audio_shortfall(reader)) fault_set(&ret->shortfall, "%s", audio_shortfall(reader));
     if (good) fault_set(&ret->note, "%s", audio_reader_info(reader)->note);
     audio_reader_close(reader);
@@ -78,6 +114,69 @@ void measured_warn(const struct measured *measured, const struct settings *setti
     const struct fault *const warnings[] = {&measured->shortfall, &measured->note};
     for (int i = 0; i < 2; i++)
         if (*warnings[i]->text) report_warning(settings, "%s", warnings[i]->text);
+}
+
+bool measured_load_all(struct measured *files, size_t *ret_n, const struct settings *settings,
+                       struct fault *fault)
+{
+    const struct settings *s = settings;
+    const char *const out = s->files[s->n_operands - 1];
+    for (*ret_n = 0; *ret_n + 1 < (size_t)s->n_operands; ++*ret_n) {
+        const char *path = s->files[*ret_n];
+        struct measured *m = &files[*ret_n];
+        if (!temp_differs(out, &path, 1, fault) ||
+            (s->plot && !temp_differs(s->plot, &path, 1, fault)) ||
+            !measured_load(m, s, path, fault))
+            return false;
+        if (!(m->rate > 0))
+            return fault_usage(fault, "%s: its sample rate is unknown; add --rate", path);
+        if (!rates_agree(m->rate, files->rate))
+            return fault_set(
+                fault,
+                "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; use partita "
+                "response --resample",
+                path, m->rate, files->rate, s->files[0]);
+        if (m->channels != files->channels && s->combine != COMBINE_CHANNELS)
+            return fault_set(fault, "%s: %zu channels differ from the %zu of %s", path, m->channels,
+                             files->channels, s->files[0]);
+    }
+    return !s->plot || temp_differs(s->plot, &out, 1, fault);
+}
+
+double *measured_rows(const struct measured *files, size_t n, size_t *ret_frames)
+{
+    const size_t rows = n * files->channels;
+    *ret_frames = 0;
+    for (size_t i = 0; i < n; i++)
+        if (files[i].frames > *ret_frames) *ret_frames = files[i].frames;
+    double *const x = memory_allocate_zeros(rows * *ret_frames * sizeof *x);
+    for (size_t i = 0; x && i < rows; i++) {
+        const struct measured *m = &files[i % n];
+        memcpy(x + i * *ret_frames, m->samples + i / n * m->frames, m->frames * sizeof *x);
+    }
+    return x;
+}
+
+bool measured_fault(const struct settings *settings, size_t row, const char *text,
+                    struct fault *fault)
+{
+    const size_t n = (size_t)settings->n_operands - 1;
+    return fault_set(fault, "%s: channel %zu%s", settings->files[row % n], 1 + row / n, text);
+}
+
+bool measured_fail(const struct settings *settings, enum partita_status status,
+                   const struct fault *log, size_t row, struct fault *fault)
+{
+    struct fault said = *log;
+    size_t i;
+    int length = 0;
+    char *const call = strstr(said.text, "partita_deconvolve");
+    if (call) call[strlen("partita")] = ' ';
+    if (sscanf(said.text, "responses[%zu]%n", &i, &length) == 1 && length)
+        return measured_fault(settings, row + i, said.text + length, fault);
+    option_words_of_status(fault, settings->command, status, &said);
+    fault->usage = false; // it may be the file's rate that is wrong
+    return false;
 }
 
 bool measured_choose_format(struct audio_info *info, const struct settings *s, const char *path,

@@ -4,11 +4,13 @@
 #include <complex.h>
 #include <math.h>
 #include <partita/partita.h>
+#include <stdlib.h>
 
 #include "base/memory.h"
 
 enum { MIN_LENGTH = 1 << 12, MAX_LENGTH = 1 << 17, PRESSURE = 94, PRESSURE_MEAN = 40 };
-#define FLOOR 1e-5 // of the largest magnitude, for its logarithm
+#define FLOOR 1e-5              // of the largest magnitude, for its logarithm
+#define MIN_GAIN_OF_TABLE 1e-50 // -1000 dB, the least that a table may have
 
 // exp(sign pi i k^2 / n)
 static double complex chirp(size_t k, size_t n, double sign)
@@ -110,4 +112,44 @@ bool spectrum_of_points(struct points *points, double rate, double *ret, size_t 
     for (size_t i = 0; i < n; i++) ret[(i + lead) % n] = creal(x[i]) / (double)n;
     memory_free(x);
     return status == PARTITA_OK || memory_fault(fault, "%s: transforms of %zu frames", name, n);
+}
+
+// The spectrum of samples[frames] and zeros, [n]; NULL: no memory.
+static double complex *open_spectrum(const double *samples, size_t frames, size_t n)
+{
+    double complex *const x = memory_allocate_zeros(n * sizeof *x);
+    for (size_t i = 0; x && i < frames; i++) x[i] = samples[i];
+    if (x && transform(x, n, -1) == PARTITA_OK) return x;
+    memory_free(x);
+    return NULL;
+}
+
+bool spectrum_points(struct points *ret, double rate, const double *x, size_t frames, size_t origin,
+                     struct fault *fault)
+{
+    size_t n = MIN_LENGTH;
+    while (n < frames) n *= 2;
+    double complex *const bins = open_spectrum(x, frames, n);
+    *ret = (struct points){malloc(n / 2 * sizeof *ret->list), malloc(n / 2 * sizeof *ret->degrees),
+                           bins ? n / 2 : 0};
+    if (!ret->list || !ret->degrees) ret->n = 0;
+    for (size_t k = 1; k <= ret->n; k++) {
+        const double turns = carg(bins[k]) / (2 * M_PI) + (double)(k * origin % n) / (double)n;
+        ret->list[k - 1] = (struct partita_design_point){
+            (double)k * rate / (double)n, 20 * log10(fmax(cabs(bins[k]), MIN_GAIN_OF_TABLE))};
+        ret->degrees[k - 1] = 360 * (turns - rint(turns));
+    }
+    memory_free(bins);
+    return ret->n || memory_fault(fault, "a spectrum of %zu frames", n);
+}
+
+bool spectrum_minimum_phase(double *x, size_t frames, struct fault *fault)
+{
+    size_t n = MIN_LENGTH;
+    while (n < 4 * frames) n *= 2; // so that the cepstrum does not wrap
+    double complex *const bins = open_spectrum(x, frames, n);
+    const bool good = bins && !minimum_phase(bins, n) && !transform(bins, n, 1);
+    for (size_t i = 0; good && i < frames; i++) x[i] = creal(bins[i]) / (double)n;
+    memory_free(bins);
+    return good || memory_fault(fault, "a spectrum of %zu frames", n);
 }

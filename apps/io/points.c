@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 #include "io/bytes/bytes.h"
+#include "io/bytes/temp.h"
 
 enum { MAX_POINTS = 1 << 20 };
 
@@ -123,6 +125,29 @@ bool points_begin(const char *path)
     if (table.file) fclose(table.file);
     free(table.line);
     return two;
+}
+
+bool points_write(const struct points *points, const char *path, struct fault *fault)
+{
+    const char *const dot = strrchr(path, '.');
+    const char gap = dot && strcasecmp(dot, ".csv") == 0 ? ',' : '\t';
+    struct temp temp;
+    struct sink sink;
+    char line[96];
+    const int fd = temp_open(&temp, path, false, fault);
+    if (fd < 0) return false;
+    sink_from_fd(&sink, fd, path);
+    int n = snprintf(line, sizeof line, "%s%cSPL(dB)%cPhase(degrees)\n",
+                     gap == ',' ? "Freq(Hz)" : "* Freq(Hz)", gap, gap);
+    for (size_t i = 0; i <= points->n && sink_write(&sink, line, (size_t)n); i++) {
+        if (i == points->n) break;
+        n = snprintf(line, sizeof line, "%.9g%c%.6f%c%.5f\n", points->list[i].frequency, gap,
+                     points->list[i].decibels, gap, points->degrees[i]);
+    }
+    const bool good =
+        (sink_close(&sink) || sink_fault(&sink, fault)) && temp_commit(&temp, false, fault);
+    if (!good) temp_discard(&temp);
+    return good;
 }
 
 void points_release(struct points *points)

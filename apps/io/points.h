@@ -22,6 +22,10 @@ bool points_read(struct points *ret, const char *path, struct fault *fault);
 // Whether the first line with a number has two of them: a table, and not taps.
 bool points_begin(const char *path);
 
+// Writes them in columns, with commas between if the name ends with .csv. The file appears only
+// when it is complete.
+bool points_write(const struct points *points, const char *path, struct fault *fault);
+
 void points_release(struct points *points);
 
 #endif

@@ -121,6 +121,8 @@ class Originals:
         commands += [(["deconvolve", "sweep.wav", "in.wav", "out.wav"], name) for name in ("sweep.wav", "in.wav")]
         commands += [(["invert", "--rate", "8k", "--low", "100", "--taps", "512", "--target", "table.txt", "table.txt", "out.wav"],
                       "table.txt"), (["invert", "--low", "100", "--taps", "1024", "--positions", "in.wav", "out.wav"], "in.wav")]
+        commands += [(["response", "--rate", "8k", "table.txt", "out.frd"], "table.txt"),
+                     (["response", "--combine", "cascade", "--align", "9", "float.wav", "in.wav", "out.wav"], "float.wav")]
         commands += [(["join", "out.wav", "s1.wav", "s2.wav"], name) for name in ("s1.wav", "s2.wav", "s1.wav.range",
                                                                                  "s2.wav.range")]
         commands += [(["layer", "forward", "-i", "image.npy", "-w", "w.npy", "--output", "out.npy"], name)

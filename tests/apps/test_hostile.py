@@ -311,6 +311,7 @@ class Memory(Case):
         yield ("layer",), ("forward", "-i", "image.npy", "-w", "w.npy", "--output", "y.npy")
         yield ("deconvolve",), ("h.npy", "room.npy", "y.npy")
         yield ("invert", "--rate", "48k"), ("click.npy", "y.npy")
+        yield ("response", "--rate", "48k", "--combine", "cascade", "--minimum-phase"), ("click.npy", "h.npy", "y.npy")
 
     def test_limits_are_kept(self):
         """Doubled until it suffices: each refusal is one line, and the memory in use stays below the limit."""

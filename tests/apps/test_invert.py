@@ -57,8 +57,9 @@ class Invert(Case):
         return said, parse_wav(self.read(out))[1].T
 
     def test_rooms_from_nothing_but_a_sweep(self):
-        """Ten seats: deconvolve, invert, and the sweep through the filter, recorded again in the same rooms. The filter is
-        smoothed by 1/12 octave, so that less than 1 dB is left over 1/6 octave; a limit of 24 dB allows all corrections."""
+        """Ten seats: deconvolve, invert, and the sweep through the filter, recorded again in the same rooms. The
+        filter is smoothed by 1/12 octave, so that less than 1 dB is left over 1/6 octave; a limit of 24 dB allows all
+        corrections."""
         seats = self.random.uniform((2.5, 1.5, 1), (4, 2.8, 1.4), (10, 3))
         rooms = [images(seat) for seat in seats]
         played = seconds_of_sweep(1.5)
@@ -176,7 +177,7 @@ class Invert(Case):
         (taps,) = self.invert(*mixed, "--high", "8k", "--phase-limit", "8k", "e.txt")[1]
         self.assertEqual(np.argmax(taps), 960)
         self.assertLess(np.abs(np.delete(taps, 960)).max(), 0.05 * taps[960])
-        self.fails("invert", "a.txt", "f2.wav", rc=2, says="a.txt: a text of frequencies has no sample rate; add --rate")
+        self.fails("invert", "a.txt", "f2.wav", rc=2, says="a.txt: a text of frequencies has no sample rate; add")
         # Sound pressure in pascals.
         level = [self.invert(*options, name)[0]["channels"][0]["level_db"] for name in ("a.wav", "a.txt", "c.csv")]
         np.testing.assert_allclose(np.diff(level), (75 - 94, -10 - 75 + 94), atol=0.05)
@@ -201,7 +202,7 @@ class Invert(Case):
         h[1000:1100] += 0.05  # 0.25 of energy, beside 1 and the tail
         self.save("a.wav", h)
         said = self.run_program("invert", "a.wav", "f.wav").stderr.decode()
-        self.assertRegex(said, r"^partita invert: a.wav: channel 1 has \d+ % of its energy more than 20 ms before its peak: ")
+        self.assertRegex(said, r"^partita invert: a.wav: channel 1 has \d+ % of its energy more than 20 ms before")
         self.assertEqual(self.run_program("invert", "--quiet", "a.wav", "f.wav").stderr, b"")
 
     def test_bad_input(self):
@@ -226,15 +227,15 @@ class Invert(Case):
                 (["z.npy"], 1, "z.npy: complex samples"),
                 (["absent.wav"], 1, "absent.wav: cannot open"),
                 (["--rate", "48k", "low.csv"], 1, "low.csv: -20 Hz with 0 dB"),
-                (["--target", "nice", "a.wav"], 1, "--target nice: is neither a file nor one of flat, bk and harman-room"),
+                (["--target", "nice", "a.wav"], 1, "--target nice: is neither a file nor one of flat, bk and"),
                 (["--target", "absent.txt", "a.wav"], 1, "absent.txt: cannot open"),
                 (["--target", "bad.txt", "a.wav"], 1, "bad.txt: line 2"),
-                (["--target", "far.txt", "a.wav"], 2, "--target: has points from 0.02 to 10, outside of the range"),
-                (["--high", "30k", "a.wav"], 2, "--high 30000: must be from"),
-                (["--low", "19k", "a.wav"], 2, "--low 19000: must be from"),
-                (["--taps", 1000, "a.wav"], 2, "--taps 1000: must be from 4800, 2 periods of --low, to 262144"),
-                (["--phase", "mixed", "--phase-limit", 5, "a.wav"], 2, "--phase-limit 5: must be from 20 to 20000"),
-                (["--phase", "mixed", "--pre-time", "900ms", "a.wav"], 2, "--pre-time 0.9: must be from 0.001 to 0.341333"),
+                (["--target", "far.txt", "a.wav"], 1, "--target: has points from 0.02 to 10, outside of the range"),
+                (["--high", "30k", "a.wav"], 1, "--high 30000: must be from"),
+                (["--low", "19k", "a.wav"], 1, "--low 19000: must be from"),
+                (["--taps", 1000, "a.wav"], 1, "--taps 1000: must be from 4800, 2 periods of --low, to 262144"),
+                (["--phase", "mixed", "--phase-limit", 5, "a.wav"], 1, "--phase-limit 5: must be from 20 to 20000"),
+                (["--phase", "mixed", "--pre-time", "900ms", "a.wav"], 1, "--pre-time 0.9: must be from 0.001 to 0.34"),
                 (["--phase", "mixed", "--pre-time", 0, "a.wav"], 2, "--pre-time 0: use --phase minimum"),
                 (["--pre-time", 10, "a.wav"], 2, "--phase-limit, --pre-time and --pre-level need --phase mixed"),
                 (["--boost", 61, "a.wav"], 2, "--boost 61: is not a number of decibels from 0 to 60"),

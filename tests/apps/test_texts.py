@@ -14,7 +14,7 @@ import schemas
 from rig import Case
 
 COMMANDS = ("convolve", "correlate", "channelize", "pairs", "live", "control", "devices", "plan", "deconvolve", "layer",
-            "design", "invert", "help")
+            "design", "invert", "response", "help")
 
 
 class Help(Case):
