@@ -16,7 +16,7 @@
 #define MIN_POSITIVE 1e-6
 
 static const double SOUND_MM_PER_SECOND = 343000;
-enum { MAX_ORDER = 16 };
+enum { MAX_ORDER = 16, MAX_GAINS = 4096 };
 
 // Keys of numbers, and their places in a section.
 static const struct number_keys {
@@ -137,7 +137,8 @@ static bool read_graphic(struct camilladsp *c, const yaml_node_t *map, struct ne
         !yaml_node_get_list(&c->yaml, map, "gains", &gains))
         return false;
     const size_t n = yaml_node_count(gains);
-    if (!n) return yaml_node_fault(&c->yaml, map, "gains: needs a list of numbers");
+    if (!n || n > MAX_GAINS)
+        return yaml_node_fault(&c->yaml, map, "gains: needs a list of 1 to %d numbers", MAX_GAINS);
     if (high <= low)
         return yaml_node_fault(&c->yaml, map, "freq_max: must be above freq_min, %g", low);
     struct partita_section *s = add_sections(c, map, n, NULL, term);
