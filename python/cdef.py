@@ -9,8 +9,8 @@ import pathlib
 import re
 
 # Each header after those that it includes.
-HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "bank.h", "channelizer.h", "pairs.h", "templates.h", "design.h",
-           "correction.h", "equalizer.h", "sequence.h", "decode.h", "advanced.h", "partita.h")
+HEADERS = ("problem.h", "plan.h", "filter.h", "stream.h", "adaptive.h", "bank.h", "channelizer.h", "pairs.h", "templates.h",
+           "design.h", "correction.h", "equalizer.h", "sequence.h", "decode.h", "advanced.h", "partita.h")
 WORDS = {
     "PARTITA_API ": "",
     " PARTITA_NONBLOCKING": "",

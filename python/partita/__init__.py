@@ -8,6 +8,8 @@ Plan, Problem, Filter
     say what to compute and how, for bounded signals and layers, forward and backward.
 Bank
     many streams at once.
+AdaptiveFilter
+    follows an unknown path: echo cancelling and identification.
 Channelizer
     many channels of one signal, each with its own centre, filter and output rate.
 Spectrum
@@ -59,6 +61,7 @@ from partita._problem import Problem
 from partita._options import Device, Wisdom, devices, get_threads, library_version, set_threads
 from partita._plan import Filter, Load, Plan, Saved
 from partita._stream import Stats, Stream
+from partita._adaptive import AdaptiveFilter
 from partita._bank import Bank
 from partita._channelizer import ChannelFilter, Channelizer
 from partita._spectrum import Spectrum
@@ -77,8 +80,8 @@ _SIGNAL = ("convolve", "convolve2d", "correlate", "correlate2d", "correlation_la
            "oaconvolve", "upfirdn")
 
 __all__ = [
-    "Achieved", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine", "EqualizerTaps",
-    "Explanation", "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream",
+    "Achieved", "AdaptiveFilter", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine",
+    "EqualizerTaps", "Explanation", "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream",
     "UnsupportedError", "Wisdom", "crossover", "deconvolve", "design", "devices", "equalizer", "explain", "get_threads",
     "library_version", "read_equalizer", "set_threads",
 ]

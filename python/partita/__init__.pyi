@@ -34,8 +34,8 @@ from .signal import oaconvolve as oaconvolve
 from .signal import upfirdn as upfirdn
 
 __all__ = [
-    "Achieved", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine", "EqualizerTaps",
-    "Explanation", "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream",
+    "Achieved", "AdaptiveFilter", "Bank", "ChannelFilter", "Channelizer", "Design", "Device", "DeviceError", "Engine",
+    "EqualizerTaps", "Explanation", "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum", "StateError", "Stats", "Stream",
     "UnsupportedError", "Wisdom", "crossover", "deconvolve", "design", "devices", "equalizer", "explain", "get_threads",
     "library_version", "read_equalizer", "set_threads",
 ]
@@ -435,6 +435,34 @@ class Bank:
 
 class ChannelFilter:
     def __init__(self, channelizer: Channelizer, pointer: Any, description: str) -> None: ...
+
+class AdaptiveFilter:
+    block: int
+    latency: int
+    def __init__(
+        self,
+        taps: int,
+        *,
+        channels: int = 1,
+        block: int = 256,
+        whole_blocks: bool = False,
+        control: Literal["state-space", "nlms", "fixed"] = "state-space",
+        constraint: Literal["rotating", "every", "none"] = "rotating",
+        step: float = 0.0,
+        gain: float = 0.0,
+        drift: float = 0.0,
+        silence: float = 0.0,
+        dtype: _Type = "f32",
+    ) -> None: ...
+    def process(self, near_end: _Samples, far_end: _Samples) -> NDArray[Any]: ...
+    @property
+    def taps(self) -> NDArray[Any]: ...
+    @property
+    def stats(self) -> dict[str, float]: ...
+    def freeze(self, frozen: bool = True) -> None: ...
+    def save(self) -> bytes: ...
+    def restore(self, state: bytes) -> None: ...
+    def reset(self) -> None: ...
 
 class Channelizer:
     def __init__(

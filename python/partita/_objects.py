@@ -10,7 +10,7 @@ from partita._partita import ffi, lib
 _RELEASE = {
     name: ffi.cast("void (*)(void *)", ffi.addressof(lib, f"partita_{name}_{verb}"))
     for name, verb in (("plan", "destroy"), ("filter", "destroy"), ("stream", "close"), ("bank", "destroy"),
-                       ("channelizer", "destroy"), ("channel_filter", "destroy"),
+                       ("channelizer", "destroy"), ("channel_filter", "destroy"), ("adaptive", "destroy"),
                        ("spectrum", "destroy"), ("saved", "destroy"), ("wisdom", "destroy"), ("decode", "destroy"))
 }
 
