@@ -149,10 +149,11 @@ static void print_equalizer(const struct achieved *a, FILE *to)
     fprintf(to, "deviation    %.3g dB of %s, at %.6g Hz\n", r->deviation,
             ways > 1 ? "the sum of all ways from 0 dB" : "the magnitude from that of the sections",
             r->deviation_frequency);
-    fprintf(to, "gain         %.2f dB at %.6g Hz%s\n", r->gain, r->gain_frequency,
+    fprintf(to, "gain         %.2f dB at %.6g Hz%s\n", fabs(r->gain) < 0.005 ? 0 : r->gain,
+            r->gain_frequency,
             r->gain > 0.005 && ways == 1 ? ", by which loud signals clip unless --gain lowers them"
                                          : "");
-    fprintf(to, "tail         %.1f dB below all energy\n", r->tail);
+    if (isfinite(r->tail)) fprintf(to, "tail         %.1f dB below all energy\n", r->tail);
     if (rounding > 0) fprintf(to, "rounding     %.1f dB rms\n", 20 * log10(rounding));
 }
 

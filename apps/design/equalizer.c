@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/report.h"
 #include "config/network.h"
 #include "io/bytes/bytes.h"
 
@@ -87,12 +88,12 @@ bool equalizer_parse(struct equalizer *ret, const struct settings *settings, str
 static bool add_term(struct equalizer *e, const struct network *network,
                      const struct network_term *term, struct fault *fault)
 {
-    const struct partita_section gain = {.kind = PARTITA_SECTION_GAIN,
-                                         .gain = 20 * log10(term->gain)};
+    const struct partita_section gain = {.kind = PARTITA_SECTION_BIQUAD,
+                                         .biquad = {.b = {term->gain}}};
     const struct impulse unit = {.source = IMPULSE_SECTIONS}, *filter = &unit;
     struct fault said;
     if (term->impulse != IMPULSE_UNIT) filter = &network->impulses[term->impulse];
-    if (term->in || term->delay > 0 || !(term->gain > 0) || filter->source != IMPULSE_SECTIONS)
+    if (term->in || term->delay > 0 || term->gain == 0 || filter->source != IMPULSE_SECTIONS)
         return network_fault(network, term->line, fault,
                              "the first channel has more than equalizers; use convolve --config");
     bool good = term->gain == 1 || sections_add(&e->sections, &gain, &said);
@@ -101,8 +102,9 @@ static bool add_term(struct equalizer *e, const struct network *network,
     return good || network_fault(network, filter->line, fault, "%.500s", said.text);
 }
 
-static bool read_pipeline(struct equalizer *e, const char *path, struct fault *fault)
+static bool read_pipeline(struct equalizer *e, const struct settings *s, struct fault *fault)
 {
+    const char *const path = s->operands[1];
     struct network network;
     if (!network_read(&network, path, false, fault)) return false;
     bool good = rates_agree(network.rate, e->crossover.rate) ||
@@ -119,6 +121,10 @@ static bool read_pipeline(struct equalizer *e, const char *path, struct fault *f
                 fault, "%s: a mixer adds to the first channel or mutes it; use convolve --config",
                 path);
     }
+    for (size_t i = 0; good && i < network.n_impulses; i++)
+        if (network.impulses[i].note)
+            report_warning(s, "%s:%d: %s", path, network.impulses[i].line,
+                           network.impulses[i].note);
     network_release(&network);
     return good;
 }
@@ -146,7 +152,7 @@ bool equalizer_read(struct equalizer *equalizer, const struct settings *settings
         if (!add_words(e, s->sections.words[i], s->sections.words[i], fault)) return false;
     if (e->crossover.bands > 1) return true;
     if (s->n_operands < 3) return check_out(e, s->operands[1], fault);
-    if (network_is_named(s->operands[1])) return read_pipeline(e, s->operands[1], fault);
+    if (network_is_named(s->operands[1])) return read_pipeline(e, s, fault);
     char *text = regular_read_text(s->operands[1], fault);
     const bool good = text && sections_add_list(&e->sections, s->operands[1], text, fault);
     free(text);

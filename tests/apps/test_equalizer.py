@@ -95,7 +95,7 @@ class Equalizer(Case):
         """The filters of the first channel, as --config of convolve has them."""
         head = "devices: {samplerate: 48000, capture: {channels: 2}}\nfilters:\n"
         filters = ("  low: {type: Biquad, parameters: {type: Lowshelf, freq: 105, q: 0.7, gain: 6.2}}\n"
-                   "  less: {type: Gain, parameters: {gain: -6}}\n"
+                   "  less: {type: Gain, parameters: {gain: -6, inverted: true}}\n"
                    "  peaks: {type: BiquadCombo, parameters: {type: ButterworthHighpass, freq: 30, order: 4}}\n"
                    "  fir: {type: Conv, parameters: {type: Values, values: [1, 2]}}\n")
         pipeline = ("pipeline:\n- {type: Filter, channels: [0, 1], names: [low, less]}\n"
@@ -105,7 +105,10 @@ class Equalizer(Case):
         if b"without libyaml" in done.stderr:
             return
         words = ("--section", "lowshelf 105 6.2 q 0.7", "--section", "gain -6", "--section", "highpass 30 bw4")
-        np.testing.assert_allclose(np.load("a.npy"), self.design("eq", *words)[0][0], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(-np.load("a.npy"), self.design("eq", *words)[0][0], rtol=0, atol=1e-13)
+        self.write("a.yml", (head + filters + "  loud: {type: Loudness, parameters: {reference_level: -25}}\n" + pipeline % ("0", "loud")).encode())
+        said = self.run_program("design", "eq", "a.yml", "--rate", "48k", "b.npy").stderr
+        self.assertIn(b"a.yml:7: Loudness follows a volume, and is computed for one of 0 dB", said)
         self.write("a.yml", (head + filters + pipeline % ("1", "fir")).encode())
         self.design("eq", "a.yml")
         os.unlink("out.npy")
