@@ -111,10 +111,8 @@ static bool check_signal(const struct binaural *b, const struct settings *s,
     if (n->out_channels != wanted)
         return fault_set(b->fault, "%s: %zu channel%s; %s takes %zu%s%s%s%s", from, n->out_channels,
                          n->out_channels == 1 ? "" : "s", b->path, wanted,
-                         s->layout ? " with --layout " : "; ", layout->name,
-                         layout->mask && s->layout ? ": "
-                         : s->layout               ? ""
-                                                   : "choose a --layout",
+                         s->layout ? " with --layout " : "; choose a --layout",
+                         s->layout ? layout->name : "", layout->mask && s->layout ? ": " : "",
                          s->layout ? list_names(layout->mask, wants) : "");
     if (!mask || is_mask_of(mask, layout->mask)) return true;
     while (fits < FIRST_ORDER && !is_mask_of(mask, layouts[fits].mask)) fits++;
@@ -276,10 +274,12 @@ static bool open_file(struct binaural *b, const struct settings *s, enum ir_layo
             ? !impulse_file_info(&file, options_max_channels(s), &info, b->fault)
             : !(info.rate > 0) || !sofa_open(&b->sofa, b->path, info.rate, b->fault))
         return false;
-    if (info.channels != HESUVI_CHANNELS || (!b->sofa && b->layout >= FIRST_ORDER))
-        return fault_set(b->fault,
-                         "%s: %zu channels; a file of HeSuVi has %d, of loudspeakers only", b->path,
+    if (info.channels != HESUVI_CHANNELS)
+        return fault_set(b->fault, "%s: %zu channels; a file of HeSuVi has %d", b->path,
                          info.channels, (int)HESUVI_CHANNELS);
+    if (!b->sofa && b->layout >= FIRST_ORDER)
+        return fault_set(b->fault, "%s: HeSuVi's channels are loudspeakers; use a SOFA file for %s",
+                         b->path, layouts[b->layout].name);
     if (b->network->rate > 0 && !rates_agree(b->network->rate, info.rate))
         return fault_set(b->fault, "%s: sample rate %.12g Hz differs from the %.12g Hz before it",
                          b->path, info.rate, b->network->rate);

@@ -109,7 +109,9 @@ static bool add_part(struct network *n, const struct settings *s, const char *pa
 {
     enum ir_layout layout;
     const char *path = ir_name_path(part, &layout);
-    if (!*path) return fault_set(fault, "%s: names no filter on one side of a +", n->path);
+    if (!*path)
+        return fault_set(fault, "%s: names no filter%s", n->path,
+                         strchr(n->path, '+') ? " on one side of a +" : "; add a file");
     if (network_is_named(path))
         return fault_set(fault, "%s: %s: a configuration cannot be part of a chain", n->path, path);
     if (!is_binaural(part)) return add_file(n, s, part, signal, fault);

@@ -412,7 +412,8 @@ class Layouts(Case):
         self.signal(6)
         np.save("z.npy", self.x * 1j)
         for arguments, says, rc in (
-                (["hesuvi:hall.wav", "x.npy"], ["x.npy: 6 channels; hall.wav takes 8", "choose a --layout"], 1),
+                (["hesuvi:hall.wav", "x.npy"], ["x.npy: 6 channels; hall.wav takes 8; choose a --layout\n"], 1),
+                (["hesuvi:", "x.npy"], ["hesuvi:: names no filter; add a file"], 1),
                 (["--layout", "5.1", "hesuvi:thirteen.wav", "x.npy"], ["thirteen.wav: 13 channels; a file of HeSuVi has 14"], 1),
                 (["--layout", "5.1.2", "hesuvi:hall.wav", "x.npy"], ["x.npy: 6 channels", "takes 8"], 1),
                 (["--layout", "5.1", "hesuvi:absent.wav", "x.npy"], ["absent.wav: cannot open"], 1),
@@ -431,7 +432,7 @@ class Layouts(Case):
         for layout in ("6.1", "5.1.2", "ambisonics-1"):
             self.signal(4 if layout == "ambisonics-1" else len(LAYOUTS[layout]))
             self.fails("convolve", "--layout", layout, "hesuvi:hall.wav", "x.npy", "out.npy",
-                       says="hall.wav: " + ("14 channels; a file of HeSuVi has 14, of loudspeakers only" if layout == "ambisonics-1" else "HeSuVi's channels have no"))
+                       says="hall.wav: HeSuVi's channels " + ("are loudspeakers; use a SOFA file for ambisonics-1" if layout == "ambisonics-1" else "have no"))
 
 
 if __name__ == "__main__":
