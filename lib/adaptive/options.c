@@ -3,27 +3,16 @@
 #include "adaptive.h"
 #include "api/sized.h"
 
-#define DECLARE_LOOPS(isa)                                                                         \
-    extern const struct adaptive_loops k_adaptive_f32_##isa, k_adaptive_f64_##isa;
-DECLARE_LOOPS(c)
-DECLARE_LOOPS(neon)
-DECLARE_LOOPS(avx2)
-DECLARE_LOOPS(avx512)
-#define LOOPS_OF(isa) (f64 ? &k_adaptive_f64_##isa : &k_adaptive_f32_##isa)
+#define DECLARE(isa, name)                                                                         \
+    extern const struct adaptive_loops k_adaptive_f32_##name, k_adaptive_f64_##name;
+#define TABLE(isa, name) [isa] = {&k_adaptive_f32_##name, &k_adaptive_f64_##name},
 
 const struct adaptive_loops *adaptive_loops_of(enum cpu_isa isa, bool f64)
 {
-#ifdef HAVE_AVX512
-    if (isa >= CPU_AVX512) return LOOPS_OF(avx512);
-#endif
-#ifdef HAVE_AVX2
-    if (isa >= CPU_AVX2) return LOOPS_OF(avx2);
-#endif
-#ifdef HAVE_NEON
-    if (isa >= CPU_NEON) return LOOPS_OF(neon);
-#endif
-    (void)isa;
-    return LOOPS_OF(c);
+    EACH_SET(DECLARE)
+    static const struct adaptive_loops *const tables[CPU_ISAS][2] = {EACH_SET(TABLE)};
+    while (!tables[isa][f64]) isa--;
+    return tables[isa][f64];
 }
 
 enum partita_status adaptive_resolve(struct partita_adaptive_options *ret,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Adaptive filters against the recursion of partita/adaptive.h in double with plain transforms:
 // random plans of blocks, taps, channels, controls and constraints, cut into calls; states.
-#include "fft/fft.h" // before complex.h
+#include "adaptive/adaptive.h" // before complex.h
 
 #include "rig.h"
 
@@ -295,6 +295,15 @@ static void states_continue(void **state)
     }
 }
 
+// Each instruction set that the machine has and that is asked for has loops of its own.
+static void loops_are_those_of_the_machine(void **state)
+{
+    (void)state;
+    for (int f64 = 0; f64 < 2; f64++)
+        assert_int_equal(adaptive_loops_of(cpu_detect(), f64) == adaptive_loops_of(CPU_C, f64),
+                         cpu_detect() == CPU_C);
+}
+
 int main(void)
 {
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
@@ -303,6 +312,7 @@ int main(void)
         named_test(equals_textbook, &types[1], "equals the textbook, f64"),
         cmocka_unit_test(cuts_change_nothing),
         cmocka_unit_test(states_continue),
+        cmocka_unit_test(loops_are_those_of_the_machine),
     };
     return run_all(tests);
 }
