@@ -303,7 +303,7 @@ class Benchmarks(ScriptTest):
         self.command("meson", f'echo "$@" >>{self.folder}/meson.log; case $1 in setup) mkdir -p build-bench/bench\n'
                      "echo 'zita-convolver (libzita-convolver-dev)' >build-bench/bench/absent-peers\n"
                      ": >build-bench/build.ninja ;; introspect) echo '[]' ;; esac")
-        subjects = "plan memory small fft nonfinite fir stream signal cli layer network bank channelizer accuracy winograd"
+        subjects = "plan memory small fft nonfinite fir stream signal cli layer network adaptive bank channelizer accuracy winograd"
         program = f"echo '{HEADER[:-1]}'"
         self.command("ninja", f"for name in {subjects}; do cp ../commands/program build-bench/bench/bench_$name; done")
         self.script(self.commands / "program", program)

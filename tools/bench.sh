@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 build="build-bench"
 results=build/bench-results
-subjects="plan memory small fft nonfinite fir stream control signal cli layer accuracy winograd network bank channelizer long_file python_signal python_networks python_causal python_decode python_sequence"
+subjects="plan memory small fft nonfinite fir stream control signal cli layer accuracy winograd network bank adaptive channelizer long_file python_signal python_networks python_causal python_decode python_sequence"
 python="build-ci/python/bin/python"
 status=0
 
@@ -39,7 +39,7 @@ run() {
     case $subject in
     python_*) "$python" bench/programs/"$subject".py "$@" ;;
     control | long_file) bench/programs/"$subject".py $build "$@" ;;
-    bank | channelizer) $build/bench/bench_"$subject" "$@" ;;
+    adaptive | bank | channelizer) $build/bench/bench_"$subject" "$@" ;;
     accuracy | memory | winograd) $build/bench/bench_"$subject" ;;
     *) $build/bench/bench_"$subject" "$@" --calls $results/calls ;;
     esac >$results/"$subject".csv || status=1

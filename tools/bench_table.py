@@ -52,7 +52,7 @@ MAX_SPREAD = 0.3  # (max - min) / median over the repetitions of a row in README
 SUBSTITUTES = {"onednn-winograd": "onednn"}
 PACKAGES = {"liquid-dsp": "libliquid1", "scipy": "python3-scipy", "ffmpeg": "ffmpeg", "sox": "sox", "fftw": "libfftw3-single3",
             "zita-convolver": "libzita-convolver4", "ffmpeg-afir": "libavfilter8", "onednn": "libdnnl2",
-            "openblas": "libopenblas0-pthread"}
+            "openblas": "libopenblas0-pthread", "speexdsp": "libspeexdsp1"}
 
 
 def command(*words):

@@ -66,6 +66,8 @@ def streams():
     for case, peer, *bounds in (("f32-r64800k-1000", "textbook-fftw", 2.5, 4), ("cf32-r2400k-50", "streams", 10, 25),
                                 ("cf32-r2400k-50", "liquid-nco-msresamp", 20, 50)):
         add(f"channels of one signal, {peer}", f"channels-{case}", ("channelizer", 1), (peer, 1), "ratio", *bounds)
+    add("adaptive filter, SpeexDSP", "adaptive-t16384-b256", ("adaptive", 1), ("speexdsp", 1), "ratio", 4, 10)
+    add("adaptive filter, p99.9 over mean", "adaptive-t16384-b256", ("adaptive", 1), None, *FLAT)
 
 
 def signals():

@@ -12,7 +12,7 @@ compiler="gcc libc6-dev python3"
 program="$compiler meson ninja-build pkg-config libsndfile1-dev libsoxr-dev libjansson-dev"
 # dpkg-dev tells meson where Debian keeps libraries; without it they end up where neither linker nor pkg-config looks.
 build="$program dpkg-dev libfftw3-dev libarchive-dev libcairo2-dev portaudio19-dev lv2-dev liblo-dev libmysofa-dev
-    libyaml-dev libopenmpi-dev openmpi-bin libcmocka-dev libliquid-dev alsa-utils guitarix-common"
+    libyaml-dev libopenmpi-dev openmpi-bin libcmocka-dev libliquid-dev libspeexdsp-dev alsa-utils guitarix-common"
 [ $# -gt 0 ] || set -- build
 packages=
 for group in "$@"; do
