@@ -167,13 +167,21 @@ bool measured_fault(const struct settings *settings, size_t row, const char *tex
 bool measured_fail(const struct settings *settings, enum partita_status status,
                    const struct fault *log, size_t row, struct fault *fault)
 {
+    enum { MAX_POSITIONS = 4096 };
     struct fault said = *log;
-    size_t i;
+    size_t i, positions;
     int length = 0;
     char *const call = strstr(said.text, "partita_deconvolve");
     if (call) call[strlen("partita")] = ' ';
     if (sscanf(said.text, "responses[%zu]%n", &i, &length) == 1 && length)
         return measured_fault(settings, row + i, said.text + length, fault);
+    if (sscanf(said.text, "correction.frames = %zu, positions = %zu", &i, &positions) == 2 &&
+        positions <= MAX_POSITIONS)
+        return fault_set(
+            fault,
+            "a response has %zu frames, which are too many; cut it off, for example by "
+            "partita response --ir-length 2s",
+            i);
     option_words_of_status(fault, settings->command, status, &said);
     fault->usage = false; // it may be the file's rate that is wrong
     return false;

@@ -243,6 +243,10 @@ class Invert(Case):
             with self.subTest(arguments=arguments):
                 said = self.fails("invert", *arguments, "f.wav", rc=rc, says=says)
                 self.assertNotIn("correction.", said)
+        self.save("long.wav", np.append(h, np.zeros(1 << 22)))
+        for command in (["invert"], ["response", "--smoothing", 6]):
+            self.fails(*command, "long.wav", "f.wav", says="a response has 4199104 frames, which are too many; cut it off, for "
+                       "example by partita response --ir-length 2s")
         self.fails("invert", "a.wav", "a.wav", says="a.wav: is the input")
         self.fails("invert", "a.wav", "f", says="f: the name does not imply a format; use .wav")
         self.fails("invert", "two.wav", "f.txt", says="f.txt: a text has one channel")
