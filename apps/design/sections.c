@@ -100,7 +100,8 @@ bool sections_add_words(struct sections *sections, const char *text, struct faul
     char copy[256], hint[NEAREST_HINT_SIZE], *rest = copy;
     bool good;
     int kind = 0;
-    snprintf(copy, sizeof copy, "%s", text);
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+        return fault_usage(fault, "is longer than %zu characters", sizeof copy - 1);
     const char *word = words_next(&rest, &good);
     if (word) nearest = nearest_to(word);
     while (kind < N_KINDS && !(word && strcmp(word, kinds[kind].name) == 0))

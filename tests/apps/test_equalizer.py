@@ -90,6 +90,8 @@ class Equalizer(Case):
         np.testing.assert_allclose(magnitude_and_delay(louder, [1.0], 2 * np.pi * np.array([20, 5e3]) / 48000)[0], [-4.5, 0],
                                    atol=0.1)  # the detail of 24 Hz smooths the slope at 20 Hz
         self.assertGreater(len(louder), 5000)
+        warned = self.run_program("design", "eq", "list.txt", "--rate", "48k", "out.npy").stderr.decode()
+        self.assertIn("list.txt: amplifies by up to 3.00 dB, by which loud signals clip unless --gain lowers them\n", warned)
 
     def test_camilladsp(self):
         """The filters of the first channel, as --config of convolve has them."""
@@ -199,7 +201,7 @@ class Equalizer(Case):
 
     def test_pictures(self):
         """Of an equalizer, of a table and of a crossover."""
-        self.write("list.txt", b"GraphicEQ: 20 -1; 1000 3; 2000 0")
+        self.write("list.txt", b"GraphicEQ: 20 -4; 1000 0; 2000 -3")
         for arguments in (("eq", "--section", "peak 1k 6 q 2"), ("eq", "list.txt"), ("crossover", "300", "3k:bw3")):
             done = subprocess.run([rig.PROGRAM, "design", *arguments, "--rate", "48k", "--plot", "p.png", "out.npy"],
                                   stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -215,6 +217,7 @@ class Equalizer(Case):
                 ((*eq, "", *rate), ": begins with no kind"),
                 ((*eq, "peak 100 3 z", *rate), "'z' is neither a number nor q, oct, lr or the like with one"),
                 ((*eq, "peak 100 3 q", *rate), "'q' is neither"),
+                ((*eq, "peak 100 3" + 90 * " q 1", *rate), "is longer than 255 characters"),
                 ((*eq, "peak 100 3 1", *rate), "'1' is neither"),
                 ((*eq, "peak 30k 3", *rate), "frequency = 30000: must be above 0 and below 24000"),
                 ((*eq, "peak 1k 900", *rate), "gain = 900: must be from -150 to 150"),
