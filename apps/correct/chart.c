@@ -50,7 +50,6 @@ static bool fill_curves(struct curves *ret, const struct chart *chart, size_t ch
     good = good && !partita_correction_average(&c, after, after) &&
            taps_curves_open(&ret->before, axis, rate, before, n, 0) &&
            taps_curves_open(&ret->after, axis, rate, after, n_after, 0) &&
-           taps_curves_open(&ret->filter, axis, rate, taps, c.taps, 0) &&
            curve_of_points(&ret->target, axis, 1, c.target, c.target_count);
     memory_free(before);
     for (size_t i = 0; good && i < ret->before.gain.n; i++) {
@@ -98,56 +97,28 @@ static void draw_delay(cairo_t *cairo, const struct axis *axis, size_t row, stru
     draw_lines(panel, row, &(struct line){"", panel_limit_colour, delay}, 1);
 }
 
-static void draw_channel(const struct chart *chart, cairo_t *cairo, struct curves *c,
-                         size_t channel, const struct axis *axis)
+static void draw_correction(const struct partita_correction *given, cairo_t *cairo,
+                            const struct curves *c, size_t channel, const struct axis *axis,
+                            const char *title)
 {
     const struct line lines[] = {{"before", before_colour, &c->before.gain},
                                  {"filter", panel_limit_colour, &c->filter.gain},
                                  {"after", panel_curve_colour, &c->after.gain},
                                  {"target, dashed", panel_ink, &c->target}};
-    char title[64];
-    snprintf(title, sizeof title, "Channel %zu of %zu", channel + 1, chart->channels);
     const struct panel gain = {.cairo = cairo,
                                .left = MARGIN,
                                .width = DELAY_LEFT - 2 * MARGIN,
                                .x = *axis,
-                               .y = {-30, 15 + 5 * ceil(chart->correction->boost / 5), false, "dB"},
+                               .y = {-30, 15 + 5 * ceil(given->boost / 5), false, "dB"},
                                .title = title};
     draw_lines(gain, channel, lines, 4);
-    draw_delay(cairo, axis, channel, &c->filter.delay, chart->correction->rate);
 }
 
-bool chart_write(const struct chart *chart, const char *path, struct fault *fault)
+static void draw_response(cairo_t *cairo, const struct taps_curves *c, size_t channel,
+                          const struct axis *axis, const char *title)
 {
-    const struct partita_correction *c = chart->correction;
-    const struct axis axis = {(c->low > 0 ? c->low : 20) / 2, c->rate / 2, true, "frequency in Hz"};
-    const size_t shown = chart->channels < MAX_ROWS ? chart->channels : MAX_ROWS;
-    struct picture picture;
-    char text[128];
-    bool good = true;
-    picture_open(&picture, WIDTH, HEAD + (double)shown * ROW);
-    snprintf(text, sizeof text, "%zu position%s, %zu taps; responses are smoothed by 1/%d octave",
-             c->positions, c->positions == 1 ? "" : "s", c->taps, FRACTION);
-    picture_heading(&picture, MARGIN, "Correction", text);
-    for (size_t i = 0; good && i < shown; i++) {
-        struct curves curves = {.target.x = NULL};
-        good = fill_curves(&curves, chart, i, &axis) || memory_fault(fault, "the picture %s", path);
-        if (good) draw_channel(chart, picture.cairo, &curves, i, &axis);
-        taps_curves_close(&curves.before);
-        taps_curves_close(&curves.after);
-        taps_curves_close(&curves.filter);
-        free(curves.target.x);
-    }
-    return picture_close(&picture, good, path, fault);
-}
-
-static void draw_response(cairo_t *cairo, struct taps_curves *c, size_t channel,
-                          const struct axis *axis, double rate)
-{
-    char title[64];
     double range[2];
     curve_range(&c->gain, range);
-    snprintf(title, sizeof title, "Channel %zu", channel + 1);
     const double high = 5 * ceil(range[1] / 5);
     const struct panel gain = {.cairo = cairo,
                                .left = MARGIN,
@@ -163,24 +134,46 @@ static void draw_response(cairo_t *cairo, struct taps_curves *c, size_t channel,
                                 .title = "Phase after the peak"};
     draw_lines(gain, channel, &(struct line){"", panel_curve_colour, &c->gain}, 1);
     draw_lines(phase, channel, &(struct line){"", panel_curve_colour, &c->phase}, 1);
-    draw_delay(cairo, axis, channel, &c->delay, rate);
 }
 
-bool chart_response(const struct measured *m, size_t origin, const char *path, struct fault *fault)
+static bool draw_channel(const struct chart *chart, cairo_t *cairo, size_t channel)
 {
-    const struct axis axis = {fmin(10, m->rate / 100), m->rate / 2, true, "frequency in Hz"};
-    const size_t shown = m->channels < MAX_ROWS ? m->channels : MAX_ROWS;
+    const struct partita_correction *given = chart->correction;
+    const double low = !given || !(given->low > 0) ? fmin(20, chart->rate / 50) : given->low;
+    const struct axis axis = {low / 2, chart->rate / 2, true, "frequency in Hz"};
+    struct curves curves = {.target.x = NULL};
+    char title[64];
+    snprintf(title, sizeof title, "Channel %zu of %zu", channel + 1, chart->channels);
+    const double *const taps = chart->taps + channel * chart->n;
+    const bool good = taps_curves_open(&curves.filter, &axis, chart->rate, taps, chart->n,
+                                       given ? 0 : measured_peak(taps, chart->n)) &&
+                      (!given || fill_curves(&curves, chart, channel, &axis));
+    if (good && given) draw_correction(given, cairo, &curves, channel, &axis, title);
+    else if (good) draw_response(cairo, &curves.filter, channel, &axis, title);
+    if (good) draw_delay(cairo, &axis, channel, &curves.filter.delay, chart->rate);
+    taps_curves_close(&curves.before);
+    taps_curves_close(&curves.after);
+    taps_curves_close(&curves.filter);
+    free(curves.target.x);
+    return good;
+}
+
+bool chart_write(const struct chart *chart, const char *path, struct fault *fault)
+{
+    const struct partita_correction *c = chart->correction;
+    const size_t shown = chart->channels < MAX_ROWS ? chart->channels : MAX_ROWS;
     struct picture picture;
+    char text[128];
     bool good = true;
     picture_open(&picture, WIDTH, HEAD + (double)shown * ROW);
-    picture_heading(&picture, MARGIN, "Response", "");
-    for (size_t c = 0; good && c < shown; c++) {
-        struct taps_curves curves;
-        good = taps_curves_open(&curves, &axis, m->rate, m->samples + c * m->frames, m->frames,
-                                origin) ||
-               memory_fault(fault, "the picture %s", path);
-        if (good) draw_response(picture.cairo, &curves, c, &axis, m->rate);
-        taps_curves_close(&curves);
-    }
+    snprintf(text, sizeof text, "%zu channel%s, %zu frames", chart->channels,
+             chart->channels == 1 ? "" : "s", chart->n);
+    if (c)
+        snprintf(text, sizeof text,
+                 "%zu position%s, %zu taps; responses are smoothed by 1/%d octave", c->positions,
+                 c->positions == 1 ? "" : "s", c->taps, FRACTION);
+    picture_heading(&picture, MARGIN, c ? "Correction" : "Response", text);
+    for (size_t i = 0; good && i < shown; i++)
+        good = draw_channel(chart, picture.cairo, i) || memory_fault(fault, "the picture %s", path);
     return picture_close(&picture, good, path, fault);
 }

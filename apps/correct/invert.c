@@ -99,9 +99,8 @@ static void warn_of_early_sound(const struct job *job, size_t row)
     const size_t n = job->correction.frames;
     const double *x = job->responses + row * n;
     double early = 0, all = 0;
-    size_t peak = 0, k = 0;
-    for (size_t i = 0; i < n; i++)
-        if (fabs(x[i]) > fabs(x[peak])) peak = i;
+    const size_t peak = measured_peak(x, n);
+    size_t k = 0;
     for (; (double)k + EARLY_SECONDS * job->correction.rate < (double)peak; k++)
         early += x[k] * x[k];
     for (all = early; k < n; k++) all += x[k] * x[k];
@@ -235,10 +234,11 @@ static bool finish(const struct job *job, struct fault *fault)
     const struct settings *s = &job->settings;
     const char *out = s->files[job->n_files];
     FILE *to = strcmp(out, "-") == 0 ? stderr : stdout;
-    const struct chart chart = {&job->correction, job->responses, job->taps, job->reports,
-                                job->channels};
+    const struct partita_correction *c = &job->correction;
+    const struct chart chart = {job->taps, job->channels,  c->taps,     c->rate,
+                                c,         job->responses, job->reports};
     if (s->plot && !chart_write(&chart, s->plot, fault)) return false;
-    for (size_t c = 0; !s->json && !s->quiet && c < job->channels; c++) print_channel(job, c, to);
+    for (size_t i = 0; !s->json && !s->quiet && i < job->channels; i++) print_channel(job, i, to);
     if (s->json ? !print_json(job, to) : ferror(to))
         return fault_set(fault, "standard output: cannot write");
     return measured_write(&job->filter, s, out, fault);

@@ -23,24 +23,12 @@ struct job {
     struct fault log;
 };
 
-// The frame of the largest sample of all channels from `first` to `last`.
-static size_t peak_of(const struct measured *m, size_t first, size_t last)
+// The largest sample of all channels, and its frame.
+static double level_of(const struct measured *m, size_t *ret_frame)
 {
-    size_t peak = 0;
-    double max = 0;
-    for (size_t i = first * m->frames; i < (last + 1) * m->frames; i++) {
-        if (fabs(m->samples[i]) <= max) continue;
-        max = fabs(m->samples[i]);
-        peak = i % m->frames;
-    }
-    return peak;
-}
-
-static double level_of(const struct measured *m)
-{
-    double max = 0;
-    for (size_t i = 0; i < m->channels * m->frames; i++) max = fmax(max, fabs(m->samples[i]));
-    return max;
+    const size_t at = measured_peak(m->samples, m->channels * m->frames);
+    *ret_frame = at % m->frames;
+    return fabs(m->samples[at]);
 }
 
 // Takes other samples in place of those of `m`.
@@ -69,9 +57,10 @@ static void trim(const struct measured *m, double level, ptrdiff_t *first, ptrdi
 static bool cut(struct measured *m, const struct settings *s, const char *path, struct fault *fault)
 {
     ptrdiff_t first = 0, end = (ptrdiff_t)m->frames;
-    if (!isnan(s->trim)) trim(m, level_of(m) * pow(10, s->trim / 20), &first, &end);
-    if (s->align != NOT_GIVEN)
-        first = (ptrdiff_t)peak_of(m, 0, m->channels - 1) - (ptrdiff_t)s->align;
+    size_t peak;
+    const double level = level_of(m, &peak);
+    if (!isnan(s->trim)) trim(m, level * pow(10, s->trim / 20), &first, &end);
+    if (s->align != NOT_GIVEN) first = (ptrdiff_t)peak - (ptrdiff_t)s->align;
     if (s->first != NOT_GIVEN) first += (ptrdiff_t)s->first;
     if (s->ir_length) end = first + (ptrdiff_t)s->ir_length;
     if (end <= first)
@@ -99,9 +88,10 @@ static void window(struct measured *m, const struct settings *s)
 {
     const size_t n = m->frames, faded = (size_t)s->ir_fade < n ? (size_t)s->ir_fade : n;
     for (size_t c = 0; c < m->channels; c++) {
-        const size_t gate = (size_t)s->gate, end = peak_of(m, c, c) + gate;
-        if (gate && end < n) fade(m->samples + c * n, n, end - gate / FADED_PART, end);
-        fade(m->samples + c * n, n, n - faded, n);
+        double *const x = m->samples + c * n;
+        const size_t gate = (size_t)s->gate, end = measured_peak(x, n) + gate;
+        if (gate && end < n) fade(x, n, end - gate / FADED_PART, end);
+        fade(x, n, n - faded, n);
     }
 }
 
@@ -203,7 +193,8 @@ static bool change(struct job *job, struct fault *fault)
     struct measured *m = &job->out;
     for (size_t c = 0; s->minimum_phase && c < m->channels; c++)
         if (!spectrum_minimum_phase(m->samples + c * m->frames, m->frames, fault)) return false;
-    const double level = level_of(m);
+    size_t peak;
+    const double level = level_of(m, &peak);
     if (!(level > 0)) return fault_set(fault, "%s: the response is silent", s->files[0]);
     if (!isnan(s->normalize))
         samples_scale(m->samples, m->channels * m->frames, true,
@@ -220,9 +211,9 @@ static bool write_response(const struct job *job, struct fault *fault)
     if (m->channels > 1)
         return fault_set(fault, "%s: a text has one channel, and the response %zu; use .wav", out,
                          m->channels);
-    const bool good =
-        spectrum_points(&points, m->rate, m->samples, m->frames, peak_of(m, 0, 0), fault) &&
-        points_write(&points, out, fault);
+    const bool good = spectrum_points(&points, m->rate, m->samples, m->frames,
+                                      measured_peak(m->samples, m->frames), fault) &&
+                      points_write(&points, out, fault);
     points_release(&points);
     return good;
 }
@@ -231,13 +222,15 @@ static bool finish(const struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
     const struct measured *m = &job->out;
-    const size_t peak = peak_of(m, 0, m->channels - 1);
+    size_t peak;
+    const double level = level_of(m, &peak);
     FILE *to = strcmp(s->files[job->n_files], "-") == 0 ? stderr : stdout;
-    if (s->plot && !chart_response(m, peak, s->plot, fault)) return false;
+    const struct chart chart = {
+        .taps = m->samples, .channels = m->channels, .n = m->frames, .rate = m->rate};
+    if (s->plot && !chart_write(&chart, s->plot, fault)) return false;
     if (!s->quiet)
         fprintf(to, "%zu channel%s of %zu frames, peak %.4g at frame %zu, %.3f ms\n", m->channels,
-                m->channels == 1 ? "" : "s", m->frames, level_of(m), peak,
-                1e3 * (double)peak / m->rate);
+                m->channels == 1 ? "" : "s", m->frames, level, peak, 1e3 * (double)peak / m->rate);
     for (size_t i = 0; i < job->n_files; i++) measured_warn(&job->files[i], s);
     if (ferror(to)) return fault_set(fault, "standard output: cannot write");
     return write_response(job, fault);

@@ -102,16 +102,13 @@ struct found {
 
 static struct found measure(const struct deconvolve *d, const double *response, size_t n)
 {
-    struct found found = {0};
-    double energy = 0, noise = 0, peak = 0;
+    struct found found = {.latency = measured_peak(response, n)};
+    const double peak = fabs(response[found.latency]);
     const size_t n_noise = n / NOISE_PART + 1;
+    double energy = 0, noise = 0;
     for (size_t i = 0; i < n; i++) {
-        const double size = fabs(response[i]);
-        energy += size * size;
-        if (i >= n - n_noise) noise += size * size;
-        if (size <= peak) continue;
-        peak = size;
-        found.latency = i;
+        energy += response[i] * response[i];
+        if (i >= n - n_noise) noise += response[i] * response[i];
     }
     if (peak < MIN_CREST_FACTOR * sqrt(energy / (double)n)) return found;
     found.level = peak / d->unit_peak;
