@@ -51,9 +51,9 @@ static bool read_samples(struct measured *ret, struct audio_reader *reader, doub
     ret->frames = f.n - lead;
     ret->samples = good ? memory_allocate(ret->frames * f.channels * sizeof(double)) : NULL;
     if (good && !ret->samples) good = memory_fault(fault, "%s: %zu frames", name, ret->frames);
-    for (size_t i = 0; good && i < ret->frames * f.channels; i++)
-        ret->samples[i % f.channels * ret->frames + i / f.channels] =
-            ((double *)f.data)[lead * f.channels + i];
+    const struct channel_rows rows = {f.channels, sizeof(double), ret->frames};
+    if (good)
+        frames_deinterleave(ret->samples, (double *)f.data + lead * f.channels, &rows, ret->frames);
     frames_release(&f);
     return good;
 }

@@ -12,8 +12,9 @@
 
 #include "../../../lib/base/clock.h"
 #include "base/json_values.h"
+#include "base/memory.h"
 #include "cli/report.h"
-#include "convolve/partial/shard_record.h"
+#include "correct/measured.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "live/console/terminal.h"
@@ -37,7 +38,8 @@ struct measure {
     struct device_stream *stream;
     struct device_format format;
     size_t channels, n_pause, n_sweep, n_response, n_frames;
-    double *sweep, *template, *input, *response;
+    double *sweep, *template, *input;
+    struct measured responses;
     double unit_peak; // of the response of a path of gain 1
     float *played;    // n_frames
     float *recorded;  // [channels][n_frames]
@@ -100,10 +102,14 @@ static bool measure_prepare(struct measure *m, double rate, struct fault *fault)
     m->sweep = calloc(m->n_sweep, sizeof *m->sweep);
     m->template = calloc(m->n_sweep, sizeof *m->template);
     m->input = calloc(m->n_sweep + m->n_response, sizeof *m->input);
-    m->response = calloc(m->n_response, sizeof *m->response);
+    m->responses = (struct measured){
+        .samples = memory_allocate(m->channels * m->n_response * sizeof *m->responses.samples),
+        .channels = m->channels,
+        .frames = m->n_response};
     m->played = calloc(m->n_frames, sizeof *m->played);
     m->recorded = calloc(m->channels * m->n_frames, sizeof *m->recorded);
-    if (!m->sweep || !m->template || !m->input || !m->response || !m->played || !m->recorded)
+    if (!m->sweep || !m->template || !m->input || !m->responses.samples || !m->played ||
+        !m->recorded)
         return fault_set(fault, "out of memory for %zu frames", m->n_frames);
     m->unit_peak = sweep_make(m->sweep, m->template, m->n_sweep, rate);
     for (size_t i = 0; i < m->n_sweep; i++)
@@ -161,8 +167,9 @@ static bool deconvolve(struct measure *m, size_t channel, struct fault *fault)
     struct partita_slice lags = {
         .mode = PARTITA_RANGE, .first = 0, .last = (ptrdiff_t)m->n_response};
     for (size_t i = 0; i < n; i++) m->input[i] = (double)recorded[i];
-    enum partita_status status = partita_correlate(PARTITA_F64, m->response, m->input, n,
-                                                   m->template, m->n_sweep, &lags, NULL);
+    enum partita_status status =
+        partita_correlate(PARTITA_F64, m->responses.samples + channel * m->n_response, m->input, n,
+                          m->template, m->n_sweep, &lags, NULL);
     return !status || fault_set(fault, "%s", partita_status_string(status));
 }
 
@@ -171,18 +178,15 @@ struct path {
     double level;   // gain of a path with that peak; 0: no response
 };
 
-static struct path find_peak(const struct measure *m)
+static struct path find_peak(const struct measure *m, size_t channel)
 {
-    struct path path = {0};
+    const double *response = m->responses.samples + channel * m->n_response;
+    struct path path = {.latency = measured_peak(response, m->n_response)};
     double energy = 0;
-    for (size_t i = 0; i < m->n_response; i++) {
-        double size = fabs(m->response[i]);
-        energy += size * size;
-        if (size <= path.level) continue;
-        path = (struct path){i, size};
-    }
-    if (path.level < MIN_CREST_FACTOR * sqrt(energy / (double)m->n_response)) path.level = 0;
-    path.level /= m->unit_peak;
+    for (size_t i = 0; i < m->n_response; i++) energy += response[i] * response[i];
+    const double peak = fabs(response[path.latency]);
+    if (peak >= MIN_CREST_FACTOR * sqrt(energy / (double)m->n_response))
+        path.level = peak / m->unit_peak;
     return path;
 }
 
@@ -205,23 +209,6 @@ static void print_path(const struct measure *m, size_t channel, struct path path
     }
 }
 
-// Writes the responses, as interleaved frames.
-static bool write_responses(const struct measure *m, const float *frames, struct fault *fault)
-{
-    const char *path = m->settings->measure_to;
-    struct encoding requested = {.kind = ENCODING_FLOAT, .bytes = 4};
-    struct audio_info info = {.channels = m->channels,
-                              .rate = (uint32_t)lrint(m->format.rate),
-                              .frames = m->n_response,
-                              .rank = 2};
-    struct sample_counts counts;
-    bool known;
-    info.container = container_of_name(path, &known);
-    container_encoding(info.container, path, requested, &info.encoding);
-    return shard_record_discard(path, fault) &&
-           audio_write_all(path, &info, PARTITA_F32, frames, &counts, fault);
-}
-
 static bool print_json(const struct measure *m, json_t *list)
 {
     json_t *j = json_report("partita-measure/1", command_rows[COMMAND_LIVE].name);
@@ -234,26 +221,23 @@ static bool print_json(const struct measure *m, json_t *list)
 
 static bool evaluate(struct measure *m, struct fault *fault)
 {
-    float *frames = calloc(m->channels * m->n_response, sizeof *frames);
     json_t *list = json_array();
-    bool good = (frames && list) || fault_set(fault, "out of memory"), any = false;
+    bool good = list || fault_set(fault, "out of memory"), any = false;
     for (size_t c = 0; good && c < m->channels; c++) {
         good = deconvolve(m, c, fault);
         if (!good) break;
-        struct path path = find_peak(m);
+        struct path path = find_peak(m, c);
         any = any || path.level > 0;
         print_path(m, c, path, list);
-        for (size_t i = 0; i < m->n_response; i++)
-            frames[i * m->channels + c] = (float)m->response[i];
     }
     if (good && m->settings->json) good = print_json(m, list);
     if (good && !any)
         good = fault_set(fault,
                          "no input received the sweep; connect output 1 of %s to an input of %s",
                          m->out.name, m->in.name);
-    good = good && write_responses(m, frames, fault);
+    m->responses.rate = round(m->format.rate);
+    good = good && measured_write(&m->responses, m->settings, m->settings->measure_to, fault);
     json_decref(list);
-    free(frames);
     return good;
 }
 
@@ -262,7 +246,7 @@ static void measure_release(struct measure *m)
     free(m->sweep);
     free(m->template);
     free(m->input);
-    free(m->response);
+    measured_release(&m->responses);
     free(m->played);
     free(m->recorded);
 }
