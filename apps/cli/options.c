@@ -68,7 +68,7 @@ struct sofa_direction options_direction(const struct settings *settings)
 
 bool options_are_steered(const struct settings *settings)
 {
-    return settings->control || settings->osc || settings->scene;
+    return settings->control || settings->osc || settings->scene || settings->web;
 }
 
 const char *operand_name(const struct settings *settings, int i)

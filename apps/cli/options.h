@@ -121,7 +121,7 @@ struct settings {
     // live
     struct word_list irs;
     const char *audio_device, *audio_input, *audio_output, *audio_latency;
-    const char *record, *measure_to, *calls, *control, *osc, *scene, *name;
+    const char *record, *measure_to, *calls, *control, *osc, *scene, *web, *name;
     double fade, duration; // milliseconds, seconds
     int64_t max_taps;
     int limiter, retry, strict, no_connect;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <lo/lo.h>
-#include <netdb.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,14 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/number.h"
+#include "address.h"
 #include "table.h"
 
 enum {
     PACKET_BYTES = 8192, // longer ones are ignored
     MAX_PACKETS = 64,    // between two looks at the audio device
     NESTED_HEADER = 16,
-    MAX_PORT = 65535,
 };
 
 static const char PREFIX[] = "/partita/";
@@ -33,49 +31,15 @@ struct osc {
     char packet[PACKET_BYTES];
 };
 
-// Finds the address to receive at, which the caller frees. getaddrinfo takes ports modulo 65536 and
-// accepts none, so ports are checked here. The names of ports (/etc/services) are not accepted.
-static struct addrinfo *find_address(const char *text, struct fault *fault)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM,
-                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
-    const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
-    struct addrinfo *found = NULL;
-    struct number number;
-    if (port[strspn(port, "0123456789")] || !number_parse(port, QUANTITY_COUNT, &number) ||
-        !number.whole || number.integer < 1 || number.integer > MAX_PORT) {
-        fault_usage(
-            fault,
-            "--osc %s: must be PORT or ADDRESS:PORT, with a whole number from 1 to %d as the "
-            "port",
-            text, MAX_PORT);
-        return NULL;
-    }
-    char *host = colon ? strndup(text, (size_t)(colon - text)) : strdup("127.0.0.1");
-    const int error = host ? getaddrinfo(host, port, &hints, &found) : EAI_MEMORY;
-    free(host);
-    if (!error) return found;
-    fault_usage(fault, "--osc %s: must be PORT or ADDRESS:PORT, such as 0.0.0.0:9000: %s", text,
-                gai_strerror(error));
-    return NULL;
-}
-
-static bool bind_to(struct osc *osc, const char *text, struct fault *fault)
-{
-    struct addrinfo *found = find_address(text, fault);
-    if (!found) return false;
-    osc->fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool bound = osc->fd >= 0 && bind(osc->fd, found->ai_addr, found->ai_addrlen) == 0;
-    freeaddrinfo(found);
-    return bound || fault_set(fault, "--osc %s: cannot receive: %s", text, strerror(errno));
-}
-
 bool osc_open(struct osc **ret, const char *address, struct fault *fault)
 {
+    struct addrinfo *found = address_find("--osc", address, SOCK_DGRAM, fault);
+    if (!found) return false;
     struct osc *osc = calloc(1, sizeof *osc);
-    bool good = osc || fault_set(fault, "out of memory");
-    if (osc) osc->fd = -1;
-    good = good && bind_to(osc, address, fault);
+    if (osc) osc->fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool good = osc && osc->fd >= 0 && bind(osc->fd, found->ai_addr, found->ai_addrlen) == 0;
+    if (!good) fault_set(fault, "--osc %s: cannot receive: %s", address, strerror(errno));
+    freeaddrinfo(found);
     if (good) *ret = osc;
     else osc_close(osc);
     return good;

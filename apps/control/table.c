@@ -41,6 +41,10 @@ const struct control_row control_rows[N_CONTROLS] = {
                            .help = "direction of the sound of a SOFA file, upwards"},
     [CONTROL_STATUS] = {"status", "",
                         .help = "answers with levels, load, latency, losses, filters"},
+    [CONTROL_RESPONSE] = {"response", "",
+                          .help =
+                              "answers with the magnitude of filter and result, from each input "
+                              "to the output of its number"},
     [CONTROL_SUBSCRIBE] = {"subscribe", "MS|off", ARGUMENT_NUMBER, .has_off = true,
                            .quantity = QUANTITY_MILLISECONDS, .low = 20, .high = 3600000,
                            .help = "sends the status at this interval in milliseconds"},

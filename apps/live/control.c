@@ -83,6 +83,7 @@ static void poll_filters(struct control *c)
     scene_continue(s, &news);
     char *line = steer_compose_news(s, &news);
     if (line) control_socket_answer(s->socket, news.request, line);
+    if (line) web_answer(s->web, news.request, line);
     free(line);
     steer_send_news(s, &news);
 }
@@ -175,16 +176,17 @@ static bool is_lost(struct control *c, const struct chain_counts *counts, double
 
 static void wait_for_events(const struct control *c, int signals, int keys, double now)
 {
-    struct pollfd files[3 + CONTROL_MAX_FILES] = {
+    struct pollfd files[4 + CONTROL_MAX_FILES] = {
         {.fd = signals, .events = POLLIN},
         {.fd = keys, .events = POLLIN},
-        {.fd = osc_file(c->session->osc), .events = POLLIN}};
+        {.fd = osc_file(c->session->osc), .events = POLLIN},
+        {.fd = web_file(c->session->web), .events = POLLIN}};
     const struct control_socket *socket = c->session->socket;
-    nfds_t n = control_socket_files(socket, now, files + 3);
+    nfds_t n = control_socket_files(socket, now, files + 4);
     bool turning = filter_set_is_turning(c->session->filters);
     double wait = fmin(turning ? TURN_MILLISECONDS : POLL_MILLISECONDS,
                        1e3 * (control_socket_due(socket) - now));
-    poll(files, 3 + n, (int)ceil(fmax(wait, 0)));
+    poll(files, 4 + n, (int)ceil(fmax(wait, 0)));
 }
 
 void control_run(struct session *session, int signals)
@@ -204,6 +206,7 @@ void control_run(struct session *session, int signals)
         for (int key; (key = terminal_read_key()) != 0;) handle_key(&c, key);
         control_socket_serve(session->socket, now, run_socket_line, session);
         osc_serve(session->osc, steer_run_osc, session);
+        web_serve(session->web, run_socket_line, session);
         poll_filters(&c);
         if (scene_poll(session, now, &message)) show_message(&c, &message);
         check_recording(&c);

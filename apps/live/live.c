@@ -44,8 +44,8 @@ struct live {
 static bool live_check_usage(const struct settings *s, struct fault *fault)
 {
     if (s->measure_to && options_are_steered(s))
-        return fault_set(fault, "--measure has nothing to steer; leave out --control, --osc and "
-                                "--scene");
+        return fault_set(fault, "--measure has nothing to steer; leave out --control, --osc, "
+                                "--scene and --web");
     if (!s->irs.n && !s->measure_to)
         return fault_set(fault, "needs --ir IR, --config FILE or --scene FILE (or --measure OUT)");
     if (s->irs.n && s->measure_to)
@@ -81,13 +81,14 @@ static bool live_check_values(struct settings *s, struct fault *fault)
            (s->rate == 0 || options_resolve_times(s, s->rate, fault));
 }
 
-// Opens --osc and --control, or continues with the socket of the process before. The socket is
-// last: who sees its path may use both.
+// Opens --osc, --web and --control, or continues with the socket of the process before. The socket
+// is last: who sees its path may use all.
 static bool open_control(struct live *live, bool continues, struct fault *fault)
 {
     const struct settings *s = &live->settings;
     struct waiting *w = &live->waiting;
     if (s->osc && !osc_open(&w->osc, s->osc, fault)) return false;
+    if (s->web && !web_open(&w->web, s->web, fault)) return false;
     if (!s->control) return true;
     return (continues && control_socket_adopt(&w->socket, s->control, live->restart.socket)) ||
            control_socket_open(&w->socket, s->control, fault);
@@ -99,6 +100,8 @@ static void close_control(struct live *live)
     live->waiting.socket = NULL;
     osc_close(live->waiting.osc);
     live->waiting.osc = NULL;
+    web_close(live->waiting.web);
+    live->waiting.web = NULL;
 }
 
 // Commands are answered while PortAudio looks for the device.
@@ -135,6 +138,7 @@ static bool open_session(struct live *live, struct session *session, int *ret_st
         *session = (struct session){.state = r->state,
                                     .socket = live->waiting.socket,
                                     .osc = live->waiting.osc,
+                                    .web = live->waiting.web,
                                     .scenes = &live->scenes,
                                     .scene = scene};
         if (device_initialize(&live->settings, fault) &&

@@ -35,9 +35,9 @@ static float factor_of(double decibels)
     return (float)pow(10, decibels / 20);
 }
 
-// With bypass the input is played without the filter and the output's gain.
-static struct chain_levels session_levels(const struct session *s)
+struct chain_levels session_levels(const struct session *session)
 {
+    const struct session *s = session;
     struct chain_levels levels = {.input = factor_of(s->state.input_gain)};
     if (s->state.mute) return levels;
     levels.wet = s->state.bypass ? 0 : factor_of(s->state.gain + s->state.wet);

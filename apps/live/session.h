@@ -8,6 +8,7 @@
 #include "config/scenes.h"
 #include "control/osc.h"
 #include "control/socket.h"
+#include "control/web.h"
 #include "live/chain/chain.h"
 #include "live/chain/levels.h"
 #include "live/console/lines.h"
@@ -29,6 +30,7 @@ struct session {
     struct lines lines;            // JSON on standard output
     struct control_socket *socket; // of --control; NULL: none; the caller's
     struct osc *osc;               // of --osc; NULL: none; the caller's
+    struct web *web;               // of --web; NULL: none; the caller's
     uint64_t osc_ticket;           // request whose outcome its last sender wants to know; 0: none
     struct levels *levels;
     struct network ports; // of the first filter, for names and connections of JACK; may be empty
@@ -55,7 +57,11 @@ bool session_open(struct session *session, struct settings *settings, int take,
 // Latency of both directions in seconds, as far as the device reports it.
 double session_latency(const struct session *session);
 
-// Applies the gains, mute and bypass.
+// The gains, with mute and bypass: with that the input is played without the filter and the
+// output's gain.
+struct chain_levels session_levels(const struct session *session);
+
+// Applies them.
 void session_set_levels(struct session *session);
 
 // Fades out and ends, because the user wants it.

@@ -118,6 +118,33 @@ void status_put_all(json_t *object, const struct session *session, const char *s
     put_count(j, "unrecorded", counts.unrecorded);
 }
 
+json_t *status_response(const struct session *session)
+{
+    const struct session *s = session;
+    const struct filter_info filter = filter_set_info(s->filters, filter_set_current(s->filters));
+    const struct chain_levels levels = session_levels(s);
+    const size_t in = filter_set_in_channels(s->filters), out = filter_set_out_channels(s->filters);
+    const double wet = (double)levels.input * (double)levels.wet;
+    json_t *frequencies = json_array(), *filters = json_array(), *results = json_array();
+    for (int k = 0; k < FILTER_POINTS; k++)
+        json_array_append_new(frequencies, json_real(filter_set_frequency(s->filters, k)));
+    for (size_t c = 0; filter.response && c < out; c++) {
+        const bool has_input = in == 1 || c < in;
+        const double dry = has_input ? (double)levels.input * (double)levels.dry : 0;
+        json_t *curve = json_array(), *result = json_array();
+        for (int k = 0; k < FILTER_POINTS; k++) {
+            const double *h = filter.response[c][k];
+            json_array_append_new(curve, json_finite(decibels(hypot(h[0], h[1]))));
+            json_array_append_new(result,
+                                  json_finite(decibels(hypot(wet * h[0] + dry, wet * h[1]))));
+        }
+        json_array_append_new(filters, curve);
+        json_array_append_new(results, result);
+    }
+    return json_pack("{s:o, s:o, s:o}", "frequency", frequencies, "filter", filters, "result",
+                     results);
+}
+
 char *status_dump(json_t *object)
 {
     char *dump = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)), *line = NULL;

@@ -11,6 +11,9 @@
 void status_put_settings(json_t *object, const struct session *session);
 void status_put_all(json_t *object, const struct session *session, const char *state);
 
+// The response of the current filter, and with the levels that of what is played.
+json_t *status_response(const struct session *session);
+
 // The object as a line, which the caller frees; releases the object. NULL: out of memory.
 char *status_dump(json_t *object);
 

@@ -131,6 +131,7 @@ static bool steer_execute(struct session *s, const struct control_command *c,
         session_end(s);
         return true;
     case CONTROL_STATUS:
+    case CONTROL_RESPONSE:
     case CONTROL_HELP:
     case N_CONTROLS:
         return true;
@@ -178,6 +179,7 @@ static char *compose_answer(struct session *s, enum control_id id)
         json_object_set_new(j, "warning", json_text(warning.text));
     if (id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
     else if (id == CONTROL_STATUS) status_put_all(j, s, state_of(s));
+    else if (id == CONTROL_RESPONSE) json_object_set_new(j, "response", status_response(s));
     else status_put_settings(j, s);
     return status_dump(j);
 }
@@ -302,7 +304,7 @@ void steer_run_osc(void *session, char *line)
     struct control_reply reply = {0};
     struct fault fault;
     bool good = control_parse(&c, line, &fault) && steer_execute(s, &c, &reply, &fault);
-    if (good && (c.id == CONTROL_SUBSCRIBE || c.id == CONTROL_HELP))
+    if (good && (c.id == CONTROL_SUBSCRIBE || c.id == CONTROL_HELP || c.id == CONTROL_RESPONSE))
         good = fault_set(&fault, "%s: only the socket of --control answers this",
                          control_rows[c.id].name);
     if (!good) osc_send(s->osc, "/partita/error", "s", fault.text);

@@ -23,14 +23,16 @@ static void run_osc_line(void *user, char *line)
 
 static void serve(struct waiting *w, double seconds)
 {
-    struct pollfd files[2 + CONTROL_MAX_FILES] = {{.fd = w->signals, .events = POLLIN},
-                                                  {.fd = osc_file(w->osc), .events = POLLIN}};
-    const nfds_t n = control_socket_files(w->socket, clock_seconds(), files + 2);
-    poll(files, 2 + n, (int)ceil(1e3 * seconds));
+    struct pollfd files[3 + CONTROL_MAX_FILES] = {{.fd = w->signals, .events = POLLIN},
+                                                  {.fd = osc_file(w->osc), .events = POLLIN},
+                                                  {.fd = web_file(w->web), .events = POLLIN}};
+    const nfds_t n = control_socket_files(w->socket, clock_seconds(), files + 3);
+    poll(files, 3 + n, (int)ceil(1e3 * seconds));
     for (int number; (number = signals_next(w->signals)) != 0;)
         if (number != SIGHUP || terminal_has_gone()) w->steer.ended = true;
     control_socket_serve(w->socket, clock_seconds(), run_socket_line, w);
     osc_serve(w->osc, run_osc_line, w);
+    web_serve(w->web, run_socket_line, w);
 }
 
 bool waiting_pause(struct waiting *waiting, double seconds)

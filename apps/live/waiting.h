@@ -6,11 +6,13 @@
 
 #include "control/osc.h"
 #include "control/socket.h"
+#include "control/web.h"
 #include "steer.h"
 
 struct waiting {
     struct control_socket *socket; // NULL: none
     struct osc *osc;               // NULL: none
+    struct web *web;               // NULL: none
     int signals;                   // of signals_install
     struct steer_waiting steer;    // `ended` also after a signal
 };

@@ -5,6 +5,7 @@ not ours): the n-th allocation, thread, open, read, write and so on, with device
 status of its own and one line at least that says why, leaves no temporary file, and a recording under its name is
 complete. The second argument is the fault-injecting library; EVERY_FAULT: every n instead of some."""
 import os
+import socket
 import sys
 
 import numpy as np
@@ -69,6 +70,12 @@ class LiveFaults(FaultCase):
     def test_scenes(self):
         self.write("s.yaml", b"scenes: {a: {filter: ir.wav}, b: {filter: ./ir.wav, gain: -3}}")
         self.every("live", "--scene", "s.yaml", *FILES, "--duration", FRAMES / 48000, "--engine", "direct")
+
+    def test_web(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.every("live", "--ir", "ir.wav", *FILES, "--duration", FRAMES / 48000, "--engine", "direct", "--web", port)
 
     def test_measure(self):
         self.write("in.raw", received_sweep([[(500, 0.5)], [(700, 0.5)]], 0.1).tobytes())

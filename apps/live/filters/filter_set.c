@@ -97,6 +97,29 @@ static bool create_plan(struct filter_set *set, struct fault *fault)
     return !status || filter_set_fail(set, status, fault);
 }
 
+double filter_set_frequency(const struct filter_set *set, int point)
+{
+    const double low = 20, high = fmin(20e3, set->rate / 2);
+    return low * pow(high / low, point / (FILTER_POINTS - 1.0));
+}
+
+// Without memory there is no response, which nothing but a picture needs.
+static void find_response(struct filter_set *set, struct filter_slot *slot,
+                          const struct response *r)
+{
+    double *row = calloc(r->length, sizeof *row);
+    if (row) slot->info.response = calloc(set->shape.out_channels, sizeof *slot->info.response);
+    for (size_t out = 0; slot->info.response && out < set->shape.out_channels; out++) {
+        const size_t last = set->shape.in_channels - 1;
+        const float *taps = response_taps(r, out, out < last ? out : last);
+        for (size_t i = 0; taps && i < r->length; i++) row[i] = (double)taps[i];
+        for (int k = 0; taps && k < FILTER_POINTS; k++)
+            partita_design_response(row, r->length, filter_set_frequency(set, k) / set->rate,
+                                    slot->info.response[out][k]);
+    }
+    free(row);
+}
+
 static bool create_filter(struct filter_set *set, struct filter_slot *ret,
                           const struct response *response, struct fault *fault)
 {
@@ -127,6 +150,7 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
     ret->pair = r->pair;
     ret->info.taps = r->length;
     ret->info.onset = r->onset;
+    if (!status && set->settings->web) find_response(set, ret, r);
     return !status || fault_set(fault, "%s: %s", r->path, partita_status_string(status));
 }
 
@@ -152,6 +176,7 @@ static void release_slot(struct filter_slot *slot)
 {
     partita_filter_destroy(slot->filter);
     sofa_close(slot->sofa);
+    free(slot->info.response);
     free(slot->ir);
     *slot = (struct filter_slot){0};
 }
@@ -434,6 +459,8 @@ static void turn_current(struct filter_set *set)
         set->retired[set->n_retired++] = slot->filter;
         slot->filter = turned.filter;
         slot->info.onset = turned.info.onset;
+        free(slot->info.response);
+        slot->info.response = turned.info.response;
         filter_set_select(set, set->current);
     }
     response_release(&response);

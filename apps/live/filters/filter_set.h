@@ -16,11 +16,17 @@ struct filter_set_request {
     struct sofa_direction direction; // of SOFA files
 };
 
+// The points of the response of a filter, at equal distances on a logarithmic axis.
+enum { FILTER_POINTS = 128 };
+
 // The description of a filter.
 struct filter_info {
     const char *path;
     size_t taps;
     size_t onset; // first frame within 20 dB of the largest sample (ISO 3382-1)
+    // Of --web, from each input to the output of its number, or from the last input: real and
+    // imaginary part; NULL: unknown.
+    double (*response)[FILTER_POINTS][2];
 };
 
 // Reads settings->irs, chooses channels (settings->channels and out_channels, else those that the
@@ -39,6 +45,9 @@ size_t filter_set_out_channels(const struct filter_set *set);
 int filter_set_size(const struct filter_set *set);
 int filter_set_current(const struct filter_set *set);
 struct filter_info filter_set_info(const struct filter_set *set, int i);
+
+// The frequency of a point in Hz.
+double filter_set_frequency(const struct filter_set *set, int point);
 
 // Fades to filter i. Threads: the control thread, here and below.
 void filter_set_select(struct filter_set *set, int i);
