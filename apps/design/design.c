@@ -153,6 +153,11 @@ static bool finish(struct job *job, struct fault *fault)
         report_warning(s,
                        "%llu taps are beyond full scale and were clipped; use --output-format f32",
                        (unsigned long long)job->clipped);
+    if (job->specification.amplification > 0)
+        report_warning(s,
+                       "%s: amplifies by up to %.2f dB, by which loud signals clip unless --gain "
+                       "lowers them",
+                       s->operands[1], job->specification.amplification);
     warn_of_misses(job, &achieved);
     const bool good =
         s->json ? achieved_print_json(&achieved, to) : s->quiet || achieved_print(&achieved, to);

@@ -7,7 +7,6 @@
 
 #include "base/nearest.h"
 #include "base/number.h"
-#include "cli/report.h"
 
 static const char *const kinds[] = {
     [PARTITA_DESIGN_LOW_PASS] = "lowpass",
@@ -124,11 +123,7 @@ static bool load_list(struct specification *specification, const struct settings
     for (size_t i = 0; i < list->n_points; i++) max = fmax(max, list->points[i].decibels);
     const double gain = e->lowers ? -max : e->crossover.gain[0];
     for (size_t i = 0; i < list->n_points; i++) list->points[i].decibels += gain;
-    if (max + gain > 0)
-        report_warning(settings,
-                       "%s: amplifies by up to %.2f dB, by which loud signals clip unless --gain "
-                       "lowers them",
-                       settings->operands[1], max + gain);
+    specification->amplification = max + gain;
     specification->equalizes = false;
     d->kind = PARTITA_DESIGN_TABLE;
     d->table = list->points;

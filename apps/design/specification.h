@@ -13,7 +13,8 @@ struct specification {
     struct points table; // released by specification_release
     bool equalizes;      // by `equalizer`, not by `design`
     struct equalizer equalizer;
-    size_t ways; // channels of OUT
+    size_t ways;          // channels of OUT
+    double amplification; // of a list's table, dB; not above 0 otherwise
 };
 
 // Reads operands and options except the table. False: wrong usage.
