@@ -20,11 +20,12 @@ static bool add_dry_units(struct matrix *m, const struct settings *s, struct fau
 {
     const double factor = pow(10, s->dry / 20);
     if (factor == 0) return true;
-    if (m->in_channels != m->out_channels)
+    const bool one = m->in_channels == 1;
+    if (!one && m->in_channels != m->out_channels)
         return fault_set(fault, "--dry needs as many outputs as inputs, not %zu and %zu",
                          m->out_channels, m->in_channels);
     for (size_t c = 0; c < m->out_channels; c++)
-        if (!matrix_add_unit(m, c, c, factor, fault)) return false;
+        if (!matrix_add_unit(m, c, one ? 0 : c, factor, fault)) return false;
     return true;
 }
 
@@ -42,6 +43,27 @@ static void scale_matrix(struct matrix *m, double decibels)
     if (factor == 1) return;
     for (size_t i = 0; i < count_firs(m); i++)
         for (size_t k = 0; m->firs[i].taps && k < m->firs[i].n; k++) m->firs[i].taps[k] *= factor;
+}
+
+// --ir-length and --ir-fade, by the end of all responses together, and --delay.
+static void shorten_and_delay(struct matrix *m, const struct settings *s)
+{
+    size_t length = 0, fade;
+    for (size_t i = 0; i < count_firs(m); i++) {
+        const struct fir *f = &m->firs[i];
+        if (f->taps && f->delay + f->n - 2 * f->lead > length)
+            length = f->delay + f->n - 2 * f->lead;
+    }
+    const size_t end = taps_choose_end(s, length, &fade);
+    for (size_t i = 0; i < count_firs(m); i++) {
+        struct fir *f = &m->firs[i];
+        const size_t kept = 2 * f->lead + (end > f->delay ? end - f->delay : 1);
+        f->delay += (size_t)s->delay;
+        if (end == SIZE_MAX || !f->taps) continue;
+        if (f->n > kept) f->n = kept;
+        for (size_t k = f->lead; k < f->n; k++)
+            f->taps[k] *= taps_fade(f->delay - (size_t)s->delay + k - f->lead, end, fade);
+    }
 }
 
 // Lists the paths that there are, unless these are all or the diagonal. The lead is that of the
@@ -126,6 +148,7 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
     if (!matrix_load(&m, network, signal->rate * (double)settings->up, settings, fault))
         return false;
     scale_matrix(&m, settings->wet);
+    shorten_and_delay(&m, settings);
     bool good = add_dry_units(&m, settings, fault);
     scale_matrix(&m, options_gain(settings));
     if (good && is_silent(&m)) {

@@ -18,28 +18,40 @@ size_t taps_count_rows(const struct taps *taps)
     return taps->paths ? taps->n_paths : taps->out_channels * (taps->in_channels / taps->groups);
 }
 
-// --ir-length and --ir-fade, a raised cosine. What a resampled response has after its end goes.
+size_t taps_choose_end(const struct settings *s, size_t length, size_t *ret_fade)
+{
+    size_t end = length;
+    *ret_fade = (size_t)s->ir_fade;
+    if (s->ir_length && (size_t)s->ir_length < length) end = (size_t)s->ir_length;
+    else if (!s->ir_fade) return SIZE_MAX;
+    if (*ret_fade <= end) return end;
+    report_warning(s,
+                   "--ir-fade: %zu frames are more than the %zu of %s, which fades from its "
+                   "beginning",
+                   *ret_fade, end, operand_name(s, 0));
+    *ret_fade = end;
+    return end;
+}
+
+double taps_fade(size_t at, size_t end, size_t fade)
+{
+    if (at + fade < end) return 1;
+    const double phase = (double)(at + fade - end + 1) / (double)(fade + 1);
+    return at < end ? 0.5 + 0.5 * cos(M_PI * phase) : 0;
+}
+
+// What a resampled response has after its end goes.
 static void shorten(struct frames *f, size_t lead, const struct settings *s)
 {
-    const size_t per_frame = frames_count_scalars(f) / f->n, length = f->n - 2 * lead,
+    const size_t per_frame = frames_count_scalars(f) / f->n,
                  frame_bytes = f->channels * partita_type_size(f->type);
-    size_t end = f->n - lead, fade = (size_t)s->ir_fade;
-    if (s->ir_length && (size_t)s->ir_length < length) end = lead + (size_t)s->ir_length;
-    else if (!fade) return;
-    if (fade > end - lead) {
-        report_warning(s,
-                       "--ir-fade: %zu frames are more than the %zu of %s, which fades from its "
-                       "beginning",
-                       fade, end - lead, operand_name(s, 0));
-        fade = end - lead;
-    }
-    f->n = end + lead;
-    for (size_t i = end - fade; i < f->n; i++) {
-        const double phase = (double)(i - (end - fade) + 1) / (double)(fade + 1);
-        const double factor = i < end ? 0.5 + 0.5 * cos(M_PI * phase) : 0;
+    size_t fade;
+    const size_t end = taps_choose_end(s, f->n - 2 * lead, &fade);
+    if (end == SIZE_MAX) return;
+    f->n = end + 2 * lead;
+    for (size_t i = lead + end - fade; i < f->n; i++)
         samples_scale((char *)f->data + i * frame_bytes, per_frame, type_is_double(f->type),
-                      factor);
-    }
+                      taps_fade(i - lead, end, fade));
 }
 
 // --delay: frames of silence in front.
@@ -109,13 +121,6 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
     size_t n_ir = info->channels;
     describe_shape(info, shape);
     t->in_channels = t->out_channels = t->groups = n_in;
-    if (info->container == CONTAINER_SOFA && n_in != 1)
-        return fault_set(fault,
-                         "%s: has %zu channels; %s gives a direction to only one: add --layout, or "
-                         "mix them, two "
-                         "with `partita convolve --matrix half.txt half.txt IN mono.wav`, where "
-                         "half.txt holds 0.5",
-                         in, n_in, ir);
     if (settings->true_stereo && (n_ir != 4 || n_in != 2))
         return fault_set(fault,
                          "%s: %s; %s has %zu channel%s: --true-stereo needs a response of 4 "
@@ -322,10 +327,8 @@ bool taps_check_axes(const struct settings *settings, int operand, const struct 
 bool taps_open(struct audio_reader **ret_readers, const struct settings *settings,
                const struct encoding *raw, struct fault *fault)
 {
-    const struct sofa_direction direction = options_direction(settings);
     struct audio_request request = {
         .raw = raw,
-        .direction = settings->command == COMMAND_CONVOLVE ? &direction : NULL,
         .max_channels = options_max_channels(settings),
         .wake_fd = -1,
     };

@@ -55,6 +55,13 @@ bool taps_open(struct audio_reader **ret_readers, const struct settings *setting
 // Rows of `length` taps in taps->data.
 size_t taps_count_rows(const struct taps *taps);
 
+// Where a response of `length` frames ends by --ir-length, and how many frames before its end
+// --ir-fade begins. SIZE_MAX: it stays as it is.
+size_t taps_choose_end(const struct settings *settings, size_t length, size_t *ret_fade);
+
+// The factor of a frame of a response that fades, a raised cosine.
+double taps_fade(size_t at, size_t end, size_t fade);
+
 // The delay of the taps in frames, without the lead: the mean of their positions, weighted with
 // their energies. It is the mean group delay, weighted with the squared magnitude of the frequency
 // response, and (length - 1) / 2 for taps of linear phase.

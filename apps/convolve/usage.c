@@ -85,40 +85,6 @@ static bool channels_fault(const struct settings *s, struct fault *fault)
                      (long long)s->channels);
 }
 
-// The responses of a SOFA file, for one direction, are all of the filter.
-static bool check_sofa(const struct settings *s, struct fault *fault)
-{
-    const char *sofa = NULL;
-    for (int i = 0; i < s->n_irs && s->command == COMMAND_CONVOLVE; i++)
-        if (sofa_is_named(s->files[i])) sofa = s->files[i];
-    const bool turned = !isnan(s->azimuth) || !isnan(s->elevation);
-    if (s->is_route) return true;
-    if (!sofa && turned && s->config)
-        return fault_set(fault,
-                         "--azimuth and --elevation choose responses of a SOFA file (.sofa), which "
-                         "--config excludes: leave them out");
-    if (!sofa && turned && is_standard(s->operands[0]))
-        return fault_set(fault,
-                         "--azimuth and --elevation choose responses of a SOFA file (.sofa); "
-                         "standard input is none: name the file");
-    if (!sofa)
-        return !turned ||
-               fault_set(fault,
-                         "--azimuth and --elevation choose responses of a SOFA file (.sofa); "
-                         "%s is none: leave them out",
-                         s->operands[0]);
-    if (s->n_irs > 1)
-        return fault_set(fault,
-                         "%s: a SOFA file leads from one input to two ears and must be the only IR",
-                         sofa);
-    return (!s->matrix && !s->ir_format) ||
-           fault_set(fault,
-                     "%s: the responses of a SOFA file lead from one input to two ears; "
-                     "leave out %s",
-                     sofa,
-                     s->matrix ? "--matrix, --matrix-order and --true-stereo" : "--ir-format");
-}
-
 bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
                  struct fault *fault)
 {
@@ -145,29 +111,29 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
                          options_sharded_by(s));
     if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
         return channels_fault(s, fault);
-    if (s->config && (s->ir_format || s->ir_channel || s->delay || s->ir_length || s->ir_fade ||
-                      ((s->matrix || s->layout) && !s->is_route)))
-        return fault_set(
-            fault,
-            "%s and their paths; leave out --ir-format, --ir-channel, --ir-length, "
-            "--ir-fade, --delay%s",
-            s->is_route ? "a chain has the responses of files" : "--config names the responses",
-            s->is_route ? "" : ", --matrix, --matrix-order, --true-stereo and --layout");
+    if (s->config && (s->ir_format || s->ir_channel || (s->layout && !s->is_route)))
+        return fault_set(fault, "%s: names whole files; leave out --ir-format, --ir-channel%s",
+                         s->operands[0], s->is_route ? "" : " and --layout");
+    if (s->config && !route_check(s, s->config, fault)) return false;
+    if ((!isnan(s->azimuth) || !isnan(s->elevation)) && !s->is_route)
+        return fault_set(fault,
+                         "--azimuth and --elevation choose responses of a SOFA file (.sofa); %s is "
+                         "none: leave them out, or name one",
+                         operand_name(s, 0));
     if (s->rate_out > 0 &&
         (s->up > 1 || s->stride > 1 || s->first != NOT_GIVEN || s->last != NOT_GIVEN))
         return fault_set(fault, "--rate-out chooses --up and --stride, and the result is whole; "
                                 "leave out --up, --stride, --first and --last");
     for (int i = 0; s->n_irs > 1 && i < s->n_irs; i++)
         if (route_is_made(s, s->files[i]))
-            return fault_set(fault, "%s: a chain, or a file of a layout, must be the only IR",
+            return fault_set(fault, "%s: a chain, a SOFA file or one of HeSuVi must be the only IR",
                              s->files[i]);
     if (s->lfe != 0 && !s->is_route)
         return fault_set(fault, "--lfe is the level of the LFE of --layout; leave it out");
     if (isfinite(s->dry) && (s->stride > 1 || s->up > 1))
         return fault_set(fault, "--dry with --stride or --up: the dry signal is not filtered and "
                                 "would alias; leave out --dry");
-    return check_sofa(s, fault) && range_check(s, fault) && level_check(s, fault) &&
-           search_check_usage(s, fault) &&
+    return range_check(s, fault) && level_check(s, fault) && search_check_usage(s, fault) &&
            check_format("--format", s->format, s->operands[1], ret_in, fault) &&
            check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
            engine_check(s, fault);

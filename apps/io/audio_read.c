@@ -92,18 +92,20 @@ static bool open_by_name(struct audio_reader *r, const struct audio_request *req
     return open_sndfile(r, request->max_channels, fault);
 }
 
-// Of a SOFA file the name decides: its shape is known before it is opened.
 static bool open_by_content(struct audio_reader *r, const struct audio_request *request,
                             struct fault *fault)
 {
     const struct content *content = content_of(&r->source);
     struct encoding ignored;
-    if (sofa_is_named(request->path)) {
-        if (!content || content->container == CONTAINER_SOFA)
-            return sofa_open_reader(r, request->direction, fault);
+    const bool is_sofa = sofa_is_named(request->path);
+    if (is_sofa && (!content || content->container == CONTAINER_RAW))
+        return fault_set(fault,
+                         "%s: is a SOFA file, whose responses are filters: it can only be IR of "
+                         "convolve and live",
+                         r->source.name);
+    if (is_sofa)
         return fault_set(fault, "%s: begins like %s; %s", r->source.name, content->name,
                          content->remedy);
-    }
     if (!content || container_raw_type(request->path, &ignored))
         return open_by_name(r, request, fault);
     return open_content(r, content, request, fault);

@@ -36,8 +36,6 @@ static bool audio_begin(struct audio_writer *writer, const char *path, struct fa
     case CONTAINER_TEXT:
         writer->ops = &text_writer;
         return true;
-    case CONTAINER_SOFA:
-        break;
     }
     return false;
 }

@@ -16,10 +16,10 @@
 #include "live/console/terminal.h"
 #include "live/device/libraries.h"
 #include "live/device/timed_call.h"
-#include "live/filters/response.h"
 #include "live/measure/measure.h"
 #include "live/record/output_names.h"
 #include "restart.h"
+#include "route/route.h"
 #include "scene.h"
 #include "session.h"
 #include "status.h"
@@ -64,7 +64,7 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
     bool has_sofa = options_are_steered(s); // whose `load` may name one
     for (int i = 0; i < s->irs.n; i++) {
         has_sofa = has_sofa || sofa_is_named(s->irs.words[i]);
-        if (!response_check(s, s->irs.words[i], fault)) return false;
+        if (!route_check(s, s->irs.words[i], fault)) return false;
     }
     if (!has_sofa && !(isnan(s->azimuth) && isnan(s->elevation)))
         return fault_set(fault, "--azimuth and --elevation are for a SOFA file (.sofa); name one "

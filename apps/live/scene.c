@@ -10,7 +10,7 @@
 
 #include "base/ir_name.h"
 #include "io/audio.h"
-#include "live/filters/response.h"
+#include "route/route.h"
 #include "steer.h"
 
 // Between two looks at the file. It is read when two see the same file: an editor may still write.
@@ -26,7 +26,7 @@ static double written_at(const char *path)
 
 static bool check_filter(const struct settings *s, const char *ir, struct fault *fault)
 {
-    bool good = response_check(s, ir, fault);
+    bool good = route_check(s, ir, fault);
     for (size_t n; good && *ir; ir += n + (ir[n] == '+')) {
         char part[PATH_MAX];
         enum ir_layout layout;

@@ -269,6 +269,7 @@ static bool open_file(struct binaural *b, const struct settings *s, enum ir_layo
 {
     const struct impulse file = {.path = (char *)(size_t)b->path};
     struct audio_info info = {.channels = HESUVI_CHANNELS};
+    if (!audio_check_regular(b->path, b->fault)) return false; // a pipe could wait for ever
     if (prefix != IR_HESUVI) info.rate = sofa_rate(b->path, b->fault);
     if (prefix == IR_HESUVI
             ? !impulse_file_info(&file, options_max_channels(s), &info, b->fault)

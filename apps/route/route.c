@@ -17,7 +17,8 @@ bool route_is_made(const struct settings *settings, const char *ir)
     enum ir_layout layout;
     const char *path = ir_name_path(ir, &layout);
     return ir[ir_name_first(ir)] || layout == IR_HESUVI ||
-           (settings->layout && !network_is_named(path));
+           (settings->layout && !network_is_named(path)) ||
+           (settings->command == COMMAND_CONVOLVE && sofa_is_named(path));
 }
 
 bool route_is_named(const struct settings *settings, const char *ir)
@@ -25,6 +26,22 @@ bool route_is_named(const struct settings *settings, const char *ir)
     enum ir_layout layout;
     const char *path = ir_name_path(ir, &layout);
     return route_is_made(settings, ir) || network_is_named(path);
+}
+
+bool route_check(const struct settings *settings, const char *ir, struct fault *fault)
+{
+    enum ir_layout layout;
+    const char *path = ir_name_path(ir, &layout);
+    const bool is_sofa = sofa_is_named(path), whole = is_sofa || route_is_named(settings, ir),
+               plain = layout == IR_PLAIN || layout == IR_HESUVI;
+    if (whole && settings->ir_channel)
+        return fault_set(fault, "%s: --ir-channel is for the channels of one file; leave it out",
+                         path);
+    return !whole || ir[ir_name_first(ir)] || (plain && !settings->matrix) ||
+           fault_set(fault, "%s: %s; leave out %s", path,
+                     is_sofa ? "the responses of a SOFA file lead from one input to two ears"
+                             : "a configuration names the responses and their paths",
+                     !plain ? ir_prefixes[layout] : "--matrix, --matrix-order and --true-stereo");
 }
 
 void route_adopt(struct settings *settings)

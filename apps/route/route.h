@@ -8,11 +8,16 @@
 #include "config/network.h"
 #include "io/audio.h"
 
-// Whether a network is made of the files of an IR: of a chain, a.wav+b.wav, of one for --layout.
+// Whether a network is made of the files of an IR: of a chain, a.wav+b.wav, of one for --layout,
+// and in `convolve` of a SOFA file, which `live` turns.
 bool route_is_made(const struct settings *settings, const char *ir);
 
 // Whether an IR is a network: one that is made, or a configuration.
 bool route_is_named(const struct settings *settings, const char *ir);
+
+// False, with a fault, if options for the channels of one file are given for an IR that is a
+// network or a SOFA file.
+bool route_check(const struct settings *settings, const char *ir, struct fault *fault);
 
 // Of convolve: makes an IR that is a network the configuration of the run.
 void route_adopt(struct settings *settings);

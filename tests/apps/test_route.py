@@ -90,6 +90,11 @@ class Chains(Case):
         self.agree(np.convolve(self.x[0], h), "--gain", 6, "--wet", -3, "--dry", 0, "one.npy+short.npy", "mono.npy")
         self.agree(np.convolve(np.repeat(self.x[0], 3) * np.tile([1, 0, 0], 300), total)[::2], "--up", 3, "--stride", 2,
                    "one.npy+short.npy", "mono.npy")
+        np.save("total.npy", total)
+        for options in (["--ir-length", 20], ["--ir-fade", 30], ["--ir-length", 31, "--ir-fade", 9, "--delay", 12, "--dry", -6],
+                        ["--ir-length", 1], ["--ir-length", 99, "--ir-fade", 99], ["--delay", 400]):
+            with self.subTest(options):  # of a chain as of the file that is the same
+                self.agree(self.result(*options, "total.npy", "mono.npy"), *options, "one.npy+short.npy", "mono.npy")
         for k in (1, 2):
             self.run_program("convolve", "--range", "%d/2" % k, "one.npy+short.npy", "mono.npy", "y%d.npy" % k)
         self.run_program("join", "y.npy", "y1.npy", "y2.npy")
@@ -138,7 +143,8 @@ class Chains(Case):
                 (["one.npy+a.conf"], ["a.conf: a configuration cannot be part of a chain"], 1),
                 (["one.npy+-"], ["-: taps of a configuration or a chain are in files"], 1),
                 (["one.npy+short.npy", "one.npy"], ["one.npy+short.npy: a chain", "must be the only IR"], 2),
-                (["--ir-length", 5, "one.npy+short.npy"], ["a chain", "leave out --ir-format, --ir-channel, --ir-length, --ir-fade, --delay"], 2),
+                (["--ir-channel", 1, "one.npy+short.npy"], ["one.npy+short.npy: names whole files; leave out --ir-format, --ir-channel"], 2),
+                (["--ir-format", "f32", "one.npy+short.npy"], ["leave out --ir-format"], 2),
                 (["--azimuth", 5, "one.npy+short.npy"], ["--azimuth"], 2)):
             with self.subTest(arguments):
                 self.fails("convolve", *arguments, "x.npy", "out.npy", says=says, rc=rc)
@@ -426,7 +432,7 @@ class Layouts(Case):
                 (["--layout", "9.1", "hesuvi:hall.wav", "x.npy"], ["--layout 9.1: is unknown; `partita convolve --help` lists layouts"], 2),
                 (["--lfe", 3, "hall.wav", "x.npy"], ["--lfe is the level"], 2),
                 (["--layout", "5.1", "--azimuth", 3, "hesuvi:hall.wav", "x.npy"], ["without --layout: leave them out"], 2),
-                (["--layout", "5.1", "--config", "a.conf", "x.npy"], ["--config names the responses", "--layout"], 2)):
+                (["--layout", "5.1", "--config", "a.conf", "x.npy"], ["a.conf: names whole files", "and --layout"], 2)):
             with self.subTest(arguments):
                 self.fails("convolve", "--rate", 48000, *arguments, "out.npy", says=says, rc=rc)
         for layout in ("6.1", "5.1.2", "ambisonics-1"):

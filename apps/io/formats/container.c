@@ -81,8 +81,6 @@ bool container_encoding(enum container container, const char *path, struct encod
     case CONTAINER_TEXT:
         *ret_encoding = (struct encoding){.bytes = requested.bytes == 8 ? 8 : 4};
         return !requested.is_complex;
-    case CONTAINER_SOFA:
-        return false;
     }
     return false;
 }

@@ -14,11 +14,9 @@ enum container {
     CONTAINER_RAW,
     CONTAINER_TEXT,    // one number a line
     CONTAINER_SNDFILE, // any other format of libsndfile, in seekable files
-    CONTAINER_SOFA,    // a pair of a SOFA file; only read
 };
 
 struct sigmf_origin;
-struct sofa_direction;
 
 enum { NOTE_SIZE = 192 };
 
@@ -56,8 +54,6 @@ struct audio_request {
     double rate;                // of raw samples, .npy and text
     bool is_text;               // one number a line, whatever the name implies
     uint64_t skip_lines;        // of such a file, before its first number
-    // Of the pair of a SOFA file; NULL: such files are refused.
-    const struct sofa_direction *direction;
     size_t max_channels;
     int wake_fd; // see struct source; -1: none
 };

@@ -101,8 +101,6 @@ bool sndfile_is_named(const char *path);
 bool sndfile_is_compressed(const char *path);
 double sndfile_max_rate(const char *path); // Hz
 bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *fault);
-bool sofa_open_reader(struct audio_reader *reader, const struct sofa_direction *direction,
-                      struct fault *fault);
 
 // What a file is by its first bytes, whatever its name says.
 struct content {

@@ -19,6 +19,7 @@
 #include "io/audio.h"
 #include "live/chain/denormals.h"
 #include "response.h"
+#include "route/route.h"
 
 enum { MAX_RETIRED = 8 };
 
@@ -386,7 +387,7 @@ uint64_t filter_set_load(struct filter_set *set, const char *ir, bool beside, st
         return 0;
     }
     // A pipe could keep the thread waiting for ever.
-    return response_check(set->settings, ir, fault) && audio_check_regular(path, fault)
+    return route_check(set->settings, ir, fault) && audio_check_regular(path, fault)
                ? request_file(set, ir, beside && set->n < MAX_WORDS ? set->n : set->current, true,
                               fault)
                : 0;

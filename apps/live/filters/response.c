@@ -38,23 +38,6 @@ static struct settings settings_for(const struct settings *settings, enum ir_lay
     return s;
 }
 
-bool response_check(const struct settings *settings, const char *ir, struct fault *fault)
-{
-    enum ir_layout layout;
-    const char *path = ir_name_path(ir, &layout);
-    const bool is_sofa = sofa_is_named(path);
-    const bool whole = is_sofa || route_is_named(settings, ir);
-    if (whole && settings->ir_channel)
-        return fault_set(fault, "%s: --ir-channel is for the channels of one file; leave it out",
-                         path);
-    return route_is_made(settings, ir) || !whole || (layout == IR_PLAIN && !settings->matrix) ||
-           fault_set(fault, "%s: %s; leave out %s", path,
-                     is_sofa ? "the responses of a SOFA file lead from one input to two ears"
-                             : "a configuration names the responses and their paths",
-                     layout != IR_PLAIN ? ir_prefixes[layout]
-                                        : "--matrix, --matrix-order and --true-stereo");
-}
-
 static bool response_open(struct audio_reader **ret_reader, const struct settings *s,
                           const char *path, struct fault *fault)
 {

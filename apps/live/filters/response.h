@@ -30,9 +30,6 @@ struct response {
     int pair;             // of the SOFA file
 };
 
-// False, with a fault, if a configuration or a SOFA file is to be read as a matrix.
-bool response_check(const struct settings *settings, const char *ir, struct fault *fault);
-
 // The channels of a run whose first response is `ir`.
 bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
                            const char *ir, const struct filter_set_request *request,
