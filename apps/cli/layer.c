@@ -24,20 +24,16 @@
 
 #define MAX_NUMBER ((int64_t)1 << 40)
 
-enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, N_DIRECTIONS };
-
-static const struct {
-    const char *name;
-    enum partita_direction direction;
-} directions[N_DIRECTIONS] = {
-    {"forward", PARTITA_FORWARD},
-    {"backward-data", PARTITA_BACKWARD_DATA},
-    {"backward-weight", PARTITA_BACKWARD_WEIGHT},
+enum {
+    FORWARD = PARTITA_FORWARD,
+    DATA = PARTITA_BACKWARD_DATA,
+    WEIGHT = PARTITA_BACKWARD_WEIGHT,
+    EVERY = FORWARD | DATA | WEIGHT,
 };
 
 struct layer {
-    struct settings settings;
-    enum direction direction;
+    const struct settings *settings;
+    int direction;
     struct npy_array x, w, bias, gy; // as far as the direction needs them
     struct npy_array result;         // y, or the gradient of x or w
     struct npy_array gb;
@@ -46,7 +42,7 @@ struct layer {
     struct partita_filter *filter;
     struct partita_wisdom *wisdom;
     double seconds;   // of preparing the weights and computing
-    struct fault log; // the library's, lines joined by semicolons
+    struct fault log; // the library's last line
 };
 
 // Numbers of an option such as --stride 2,1.
@@ -84,10 +80,22 @@ static bool parse_axes(const char *option, const char *text, int rank,
     return true;
 }
 
-static bool parse_pad(const char *text, int rank, struct partita_problem *p, struct fault *fault)
+// With same, the output has the size of the input; of an odd number of zeros the extra one is at
+// the end, as in PyTorch.
+static bool parse_pad(const char *text, struct partita_problem *p, struct fault *fault)
 {
     struct number_list list;
-    if (!text || strcmp(text, "same") == 0) return true; // pad_same
+    const int rank = p->rank;
+    const bool same = text && strcmp(text, "same") == 0;
+    for (int i = 0; i < rank && same; i++) {
+        if (p->stride[i] > 1)
+            return fault_set(fault, "--pad same: needs a stride of 1, not %zu", p->stride[i]);
+        const size_t dilation = p->dilation[i] ? p->dilation[i] : 1;
+        const size_t zeros = (p->kernel[i] - 1) * dilation;
+        p->pad_begin[i] = (ptrdiff_t)(zeros / 2);
+        p->pad_end[i] = (ptrdiff_t)(zeros - zeros / 2);
+    }
+    if (!text || same) return true;
     if (!parse_list("--pad", text, -MAX_NUMBER, 2 * PARTITA_MAX_RANK, &list, fault)) return false;
     const int n = list.n;
     if (n != 1 && n != rank && n != 2 * rank)
@@ -99,22 +107,6 @@ static bool parse_pad(const char *text, int rank, struct partita_problem *p, str
         const int begin = n == 1 ? 0 : i, end = n == 2 * rank ? rank + i : begin;
         p->pad_begin[i] = (ptrdiff_t)list.numbers[begin].integer;
         p->pad_end[i] = (ptrdiff_t)list.numbers[end].integer;
-    }
-    return true;
-}
-
-// --pad same: the output has the size of the input; of an odd number of zeros the extra one is at
-// the end, as in PyTorch.
-static bool pad_same(const char *text, struct partita_problem *p, struct fault *fault)
-{
-    if (!text || strcmp(text, "same") != 0) return true;
-    for (int i = 0; i < p->rank; i++) {
-        if (p->stride[i] > 1)
-            return fault_set(fault, "--pad same: needs a stride of 1, not %zu", p->stride[i]);
-        const size_t dilation = p->dilation[i] ? p->dilation[i] : 1;
-        const size_t zeros = (p->kernel[i] - 1) * dilation;
-        p->pad_begin[i] = (ptrdiff_t)(zeros / 2);
-        p->pad_end[i] = (ptrdiff_t)(zeros - zeros / 2);
     }
     return true;
 }
@@ -140,107 +132,107 @@ static bool parse_boundary(const char *text, struct partita_problem *p, struct f
     return true;
 }
 
-// Outputs must be named .npy, except pipes and devices.
-static bool layer_check_names(const struct settings *s, struct fault *fault)
+// Checks that the direction exists and has the options that it needs and no others. Outputs must be
+// named .npy, except pipes and devices.
+static bool layer_check_usage(struct layer *layer, struct fault *fault)
 {
-    const char *const names[][2] = {{"--output", s->output}, {"--grad-bias", s->grad_bias}};
-    bool known;
-    for (int i = 0; i < 2; i++) {
-        const char *name = names[i][1];
-        if (!name || temp_is_special(name) || container_of_name(name, &known) == CONTAINER_NPY)
-            continue;
-        return fault_set(fault, "%s %s: layers write .npy arrays; the name must end in .npy",
-                         names[i][0], name);
+    const struct settings *s = layer->settings;
+    const char *word = s->operands[0];
+    const int direction = strcmp(word, "forward") == 0           ? FORWARD
+                          : strcmp(word, "backward-data") == 0   ? DATA
+                          : strcmp(word, "backward-weight") == 0 ? WEIGHT
+                                                                 : 0;
+    if (!direction)
+        return fault_set(fault, "%s: must be one of forward, backward-data, backward-weight", word);
+    const struct {
+        const char *name, *value;
+        int needed, allowed; // directions
+        bool written;
+    } options[] = {
+        {"--input", s->input, FORWARD | WEIGHT, FORWARD | WEIGHT, false},
+        {"--weight", s->weight, FORWARD | DATA, FORWARD | DATA, false},
+        {"--bias", s->bias, 0, FORWARD, false},
+        {"--grad-output", s->grad_output, DATA | WEIGHT, DATA | WEIGHT, false},
+        {"--input-shape", s->input_shape, DATA, DATA, false},
+        {"--kernel-shape", s->kernel_shape, WEIGHT, WEIGHT, false},
+        {"--output", s->output, EVERY, EVERY, true},
+        {"--grad-bias", s->grad_bias, 0, WEIGHT, true},
+        {"--relu", s->relu ? "" : NULL, 0, FORWARD, false},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const char *name = options[i].name, *value = options[i].value;
+        if (options[i].needed & direction && !value)
+            return fault_set(fault, "%s needs %s", word, name);
+        if (!(options[i].allowed & direction) && value)
+            return fault_set(fault, "%s does not take %s", word, name);
     }
+    if (!engine_check(s, fault)) return false;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const char *name = options[i].name, *value = options[i].value;
+        bool known;
+        if (options[i].written && value && !temp_is_special(value) &&
+            container_of_name(value, &known) != CONTAINER_NPY)
+            return fault_set(fault, "%s %s: layers write .npy arrays; the name must end in .npy",
+                             name, value);
+    }
+    layer->direction = direction;
     return true;
 }
 
-// Checks that the direction exists and has the options that it needs and no others.
-static bool layer_check_usage(struct layer *layer, struct fault *fault)
+// [batch, channels, 1 to 3 axes], as the array that was read first; a bias is [out].
+static bool check_array(const struct npy_array *array, const struct npy_array *first, bool is_bias,
+                        struct fault *fault)
 {
-    const struct settings *s = &layer->settings;
-    const char *word = s->operands[0];
-    while (layer->direction < N_DIRECTIONS && strcmp(word, directions[layer->direction].name) != 0)
-        layer->direction++;
-    if (layer->direction == N_DIRECTIONS)
-        return fault_set(fault, "%s: must be one of forward, backward-data, backward-weight", word);
-    const bool is[N_DIRECTIONS] = {layer->direction == FORWARD, layer->direction == BACKWARD_DATA,
-                                   layer->direction == BACKWARD_WEIGHT};
-    const struct {
-        const char *name, *value;
-        bool needed, allowed;
-    } options[] = {
-        {"--input", s->input, !is[BACKWARD_DATA], !is[BACKWARD_DATA]},
-        {"--weight", s->weight, !is[BACKWARD_WEIGHT], !is[BACKWARD_WEIGHT]},
-        {"--bias", s->bias, false, is[FORWARD]},
-        {"--grad-output", s->grad_output, !is[FORWARD], !is[FORWARD]},
-        {"--input-shape", s->input_shape, is[BACKWARD_DATA], is[BACKWARD_DATA]},
-        {"--kernel-shape", s->kernel_shape, is[BACKWARD_WEIGHT], is[BACKWARD_WEIGHT]},
-        {"--output", s->output, true, true},
-        {"--grad-bias", s->grad_bias, false, is[BACKWARD_WEIGHT]},
-        {"--relu", s->relu ? "" : NULL, false, is[FORWARD]},
-    };
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (options[i].needed && !options[i].value)
-            return fault_set(fault, "%s needs %s", word, options[i].name);
-        if (!options[i].allowed && options[i].value)
-            return fault_set(fault, "%s does not take %s", word, options[i].name);
-    }
-    return engine_check(s, fault) && layer_check_names(s, fault);
+    if (first->f64 != array->f64)
+        return fault_set(fault, "%s is %s, but %s is %s; save one of them as x.astype('f8')",
+                         first->name, first->f64 ? "f8" : "f4", array->name,
+                         array->f64 ? "f8" : "f4");
+    if (!is_bias && (array->rank < 3 || array->rank > PARTITA_MAX_RANK + 2))
+        return fault_set(fault,
+                         "%s: array of %d dimensions; expected [batch, channels, 1 to %d axes]",
+                         array->name, array->rank, PARTITA_MAX_RANK);
+    if (!is_bias && array->rank != first->rank)
+        return fault_set(fault,
+                         "%s: array of %d dimensions, but %s has %d; both need the same axes",
+                         array->name, array->rank, first->name, first->rank);
+    for (int i = 0; i < array->rank; i++)
+        if (array->shape[i] == 0) return fault_set(fault, "%s: dimension %d is 0", array->name, i);
+    return true;
 }
 
 static bool load_inputs(struct layer *layer, struct fault *fault)
 {
-    const struct settings *s = &layer->settings;
-    const char *const files[] = {s->input, s->weight, s->bias, s->grad_output};
-    struct npy_array *const arrays[] = {&layer->x, &layer->w, &layer->bias, &layer->gy};
+    const struct settings *s = layer->settings;
+    const char *const files[] = {s->input, s->weight, s->grad_output, s->bias};
+    struct npy_array *const arrays[] = {&layer->x, &layer->w, &layer->gy, &layer->bias};
     const struct npy_array *first = NULL;
     for (int i = 0; i < 4; i++) {
         if (!files[i]) continue;
-        if ((s->output && !temp_differs(s->output, &files[i], 1, fault)) ||
+        if (!temp_differs(s->output, &files[i], 1, fault) ||
             (s->grad_bias && !temp_differs(s->grad_bias, &files[i], 1, fault)) ||
             !npy_array_load(arrays[i], files[i], fault))
             return false;
-        if (first && first->f64 != arrays[i]->f64)
-            return fault_set(fault, "%s is %s, but %s is %s; save one of them as x.astype('f8')",
-                             first->name, first->f64 ? "f8" : "f4", files[i],
-                             arrays[i]->f64 ? "f8" : "f4");
         if (!first) first = arrays[i];
+        if (!check_array(arrays[i], first, arrays[i] == &layer->bias, fault)) return false;
     }
     return true;
-}
-
-// [batch, channels, 1 to 3 axes]
-static bool check_data_rank(const struct npy_array *array, struct fault *fault)
-{
-    if (array->rank >= 3 && array->rank <= PARTITA_MAX_RANK + 2) return true;
-    return fault_set(fault, "%s: array of %d dimensions; expected [batch, channels, 1 to %d axes]",
-                     array->name, array->rank, PARTITA_MAX_RANK);
-}
-
-static bool check_same_rank(const struct npy_array *array, const struct npy_array *x,
-                            struct fault *fault)
-{
-    if (array->rank == x->rank) return true;
-    return fault_set(fault, "%s: array of %d dimensions, but %s has %d; both need the same axes",
-                     array->name, array->rank, x->name, x->rank);
 }
 
 // What has the input's shape: the gradient of backward data, or the input.
 static const struct npy_array *input_of(const struct layer *layer)
 {
-    return layer->direction == BACKWARD_DATA ? &layer->result : &layer->x;
+    return layer->direction == DATA ? &layer->result : &layer->x;
 }
 
 static bool parse_input_shape(struct layer *layer, struct fault *fault)
 {
     struct number_list list;
     struct npy_array *x = &layer->result;
-    if (!parse_list("--input-shape", layer->settings.input_shape, 1, NPY_DIMENSIONS, &list, fault))
-        return false;
+    const char *text = layer->settings->input_shape;
+    if (!parse_list("--input-shape", text, 1, NPY_DIMENSIONS, &list, fault)) return false;
     if (list.n != layer->gy.rank)
-        return fault_set(fault, "--input-shape %s: %d numbers, but %s has %d dimensions",
-                         layer->settings.input_shape, list.n, layer->gy.name, layer->gy.rank);
+        return fault_set(fault, "--input-shape %s: %d numbers, but %s has %d dimensions", text,
+                         list.n, layer->gy.name, layer->gy.rank);
     *x = (struct npy_array){.name = "--input-shape", .rank = list.n, .f64 = layer->gy.f64};
     for (int i = 0; i < list.n; i++) x->shape[i] = (size_t)list.numbers[i].integer;
     return true;
@@ -248,13 +240,12 @@ static bool parse_input_shape(struct layer *layer, struct fault *fault)
 
 static bool set_geometry(struct layer *layer, struct fault *fault)
 {
-    const struct settings *s = &layer->settings;
+    const struct settings *s = layer->settings;
     struct partita_problem *p = &layer->problem;
     const struct npy_array *x = input_of(layer);
-    if (layer->direction == BACKWARD_DATA && !parse_input_shape(layer, fault)) return false;
+    if (layer->direction == DATA && !parse_input_shape(layer, fault)) return false;
     *p = (struct partita_problem){
         .op = PARTITA_CORRELATE, .rank = x->rank - 2, .groups = (size_t)s->layer_groups};
-    if (!check_data_rank(x, fault)) return false;
     p->signal = p->taps = x->f64 ? PARTITA_F64 : PARTITA_F32;
     p->batch = x->shape[0];
     p->in_channels = x->shape[1];
@@ -263,14 +254,7 @@ static bool set_geometry(struct layer *layer, struct fault *fault)
     return parse_axes("--stride", s->strides, p->rank, p->stride, fault) &&
            parse_axes("--dilation", s->dilation, p->rank, p->dilation, fault) &&
            parse_axes("--kernel-shape", s->kernel_shape, p->rank, p->kernel, fault) &&
-           parse_pad(s->pad, p->rank, p, fault) && parse_boundary(s->boundary, p, fault);
-}
-
-static bool check_not_empty(const struct npy_array *array, struct fault *fault)
-{
-    for (int i = 0; i < array->rank; i++)
-        if (array->shape[i] == 0) return fault_set(fault, "%s: dimension %d is 0", array->name, i);
-    return true;
+           parse_boundary(s->boundary, p, fault);
 }
 
 // Kernel and channels from w, whose input channels must match those of x.
@@ -278,7 +262,6 @@ static bool set_weight_shape(struct layer *layer, struct fault *fault)
 {
     struct partita_problem *p = &layer->problem;
     const struct npy_array *w = &layer->w;
-    if (!check_same_rank(w, input_of(layer), fault) || !check_not_empty(w, fault)) return false;
     p->out_channels = w->shape[0];
     memcpy(p->kernel, w->shape + 2, (size_t)p->rank * sizeof *p->kernel);
     if (p->in_channels % p->groups || w->shape[1] != p->in_channels / p->groups)
@@ -290,94 +273,77 @@ static bool set_weight_shape(struct layer *layer, struct fault *fault)
     return true;
 }
 
-static bool check_bias(const struct layer *layer, struct fault *fault)
-{
-    const struct npy_array *bias = &layer->bias;
-    if (!bias->name || (bias->rank == 1 && bias->shape[0] == layer->problem.out_channels))
-        return true;
-    return fault_set(fault, "%s: not an array of %zu numbers, one for each output channel",
-                     bias->name, layer->problem.out_channels);
-}
-
-static void layer_log(void *user, const char *text)
-{
-    struct layer *layer = user;
-    char *log = layer->log.text;
-    size_t n = strlen(log);
-    snprintf(log + n, sizeof layer->log.text - n, "%s%s", n ? "; " : "", text);
-}
-
 static bool layer_fail(const struct layer *layer, enum partita_status status, struct fault *fault)
 {
     return option_words_of_status(fault, COMMAND_LAYER, status, &layer->log);
 }
 
+static struct npy_array shaped(const char *name, const struct partita_problem *p,
+                               const size_t first[2], const size_t axes[PARTITA_MAX_RANK])
+{
+    struct npy_array ret = {.name = name,
+                            .rank = p->rank + 2,
+                            .shape = {first[0], first[1]},
+                            .f64 = p->signal == PARTITA_F64};
+    memcpy(ret.shape + 2, axes, (size_t)p->rank * sizeof *axes);
+    return ret;
+}
+
+enum { SHAPE_TEXT = 120 };
+
+static const char *shape_text(const struct npy_array *array, char text[SHAPE_TEXT])
+{
+    int n = 0;
+    for (int i = 0; i < array->rank; i++)
+        n += snprintf(text + n, SHAPE_TEXT - (size_t)n, "%s%zu", i ? "," : "", array->shape[i]);
+    return text;
+}
+
 // gy must have the shape of the problem's outputs.
-static bool check_gradient(const struct layer *layer, const size_t outputs[PARTITA_MAX_RANK],
+static bool check_gradient(const struct npy_array *gy, const struct npy_array *y,
                            struct fault *fault)
 {
-    const struct partita_problem *p = &layer->problem;
-    const struct npy_array *gy = &layer->gy;
-    if (!gy->name) return true;
-    bool same =
-        gy->rank == p->rank + 2 && gy->shape[0] == p->batch && gy->shape[1] == p->out_channels;
-    for (int i = 0; i < p->rank && same; i++) same = gy->shape[i + 2] == outputs[i];
-    if (same) return true;
-    char text[2][120];
-    for (int k = 0; k < 2; k++) {
-        const int rank = k ? p->rank : gy->rank - 2;
-        int n = snprintf(text[k], sizeof text[k], "%zu,%zu", k ? p->batch : gy->shape[0],
-                         k ? p->out_channels : gy->shape[1]);
-        for (int i = 0; i < rank; i++)
-            n += snprintf(text[k] + n, sizeof text[k] - (size_t)n, ",%zu",
-                          k ? outputs[i] : gy->shape[i + 2]);
-    }
-    return fault_set(fault, "%s: shape %s, but this layer's output is %s", gy->name, text[0],
-                     text[1]);
+    char text[2][SHAPE_TEXT];
+    if (!gy->name || memcmp(gy->shape, y->shape, (size_t)y->rank * sizeof *y->shape) == 0)
+        return true;
+    return fault_set(fault, "%s: shape %s, but this layer's output is %s", gy->name,
+                     shape_text(gy, text[0]), shape_text(y, text[1]));
 }
 
 static bool make_problem(struct layer *layer, struct fault *fault)
 {
     struct partita_problem *p = &layer->problem;
     size_t outputs[PARTITA_MAX_RANK];
-    if (!set_geometry(layer, fault)) return false;
-    if (layer->direction == BACKWARD_WEIGHT) {
-        if (!check_same_rank(&layer->gy, input_of(layer), fault)) return false;
-        p->out_channels = layer->gy.shape[1];
-    } else if (!set_weight_shape(layer, fault)) {
-        return false;
-    }
-    if (!pad_same(layer->settings.pad, p, fault)) return false;
-    const struct npy_array *arrays[] = {&layer->x, &layer->gy};
-    for (int i = 0; i < 2; i++)
-        if (arrays[i]->name && !check_not_empty(arrays[i], fault)) return false;
     char name[ENGINE_NAME_SIZE];
-    const struct settings *s = &layer->settings;
+    const struct settings *s = layer->settings;
+    if (!set_geometry(layer, fault)) return false;
+    if (layer->direction == WEIGHT) p->out_channels = layer->gy.shape[1];
+    else if (!set_weight_shape(layer, fault)) return false;
+    if (!parse_pad(s->pad, p, fault)) return false;
     const struct partita_options options = {.device = s->device,
                                             .engine = engine_name(s->engine, name),
                                             .threads = (int)s->layer_threads,
                                             .workspace_limit = (size_t)s->workspace_limit,
-                                            .directions = directions[layer->direction].direction,
+                                            .directions = (unsigned)layer->direction,
                                             .wisdom = layer->wisdom,
                                             .allocator = memory_allocator(),
-                                            .log = {layer_log, layer}};
-    if (partita_problem_output_size(p, outputs) == PARTITA_OK &&
-        !check_gradient(layer, outputs, fault))
-        return false;
+                                            .log = {option_words_log, &layer->log}};
+    if (partita_problem_output_size(p, outputs) == PARTITA_OK) {
+        const struct npy_array y =
+            shaped(s->output, p, (size_t[]){p->batch, p->out_channels}, outputs);
+        if (!check_gradient(&layer->gy, &y, fault)) return false;
+        if (layer->direction == FORWARD) layer->result = y;
+    }
     const enum partita_status status = partita_plan_create(p, &options, &layer->plan);
     if (status) return layer_fail(layer, status, fault);
-    if (layer->direction == FORWARD) {
-        layer->result =
-            (struct npy_array){.rank = p->rank + 2, .shape = {p->batch, p->out_channels}};
-        memcpy(layer->result.shape + 2, outputs, (size_t)p->rank * sizeof *outputs);
-    } else if (layer->direction == BACKWARD_WEIGHT) {
-        layer->result = (struct npy_array){.rank = p->rank + 2,
-                                           .shape = {p->out_channels, p->in_channels / p->groups}};
-        memcpy(layer->result.shape + 2, p->kernel, (size_t)p->rank * sizeof *p->kernel);
-    }
+    if (layer->direction == WEIGHT)
+        layer->result = shaped(s->output, p,
+                               (size_t[]){p->out_channels, p->in_channels / p->groups}, p->kernel);
     layer->result.name = s->output;
-    layer->result.f64 = p->signal == PARTITA_F64;
-    return check_bias(layer, fault);
+    const struct npy_array *bias = &layer->bias;
+    return !bias->name || (bias->rank == 1 && bias->shape[0] == p->out_channels) ||
+           fault_set(fault, "%s: not an array of %zu numbers, one for each output channel",
+                     bias->name, p->out_channels);
 }
 
 static bool layer_compute(struct layer *layer, struct fault *fault)
@@ -385,7 +351,7 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
     enum partita_status status = PARTITA_OK;
     if (!npy_array_reserve(&layer->result, fault)) return false;
     const double start = clock_seconds();
-    if (layer->direction != BACKWARD_WEIGHT)
+    if (layer->direction != WEIGHT)
         status = partita_filter_create_from(
             layer->plan,
             &(struct partita_taps){.dense = layer->w.samples,
@@ -395,10 +361,10 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
     if (status == PARTITA_OK && layer->direction == FORWARD)
         status = partita_forward(layer->plan, layer->filter, layer->result.samples,
                                  layer->x.samples, NULL);
-    if (status == PARTITA_OK && layer->direction == BACKWARD_DATA)
+    if (status == PARTITA_OK && layer->direction == DATA)
         status = partita_backward_data(layer->plan, layer->filter, layer->result.samples,
                                        layer->gy.samples, NULL);
-    if (status == PARTITA_OK && layer->direction == BACKWARD_WEIGHT)
+    if (status == PARTITA_OK && layer->direction == WEIGHT)
         status = partita_backward_weight(layer->plan, layer->result.samples, layer->x.samples,
                                          layer->gy.samples, NULL);
     layer->seconds = clock_seconds() - start;
@@ -407,14 +373,14 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
 
 static bool print_json(const struct layer *layer, struct fault *fault)
 {
-    const enum partita_direction direction = directions[layer->direction].direction;
+    const enum partita_direction direction = (enum partita_direction)layer->direction;
     const struct npy_array *result = &layer->result;
-    if (!layer->settings.json) return true;
+    if (!layer->settings->json) return true;
     json_t *j = json_report("partita-layer/1", command_rows[COMMAND_LAYER].name);
     json_t *shape = json_array();
     for (int i = 0; i < result->rank; i++)
         json_array_append_new(shape, json_integer((json_int_t)result->shape[i]));
-    json_object_set_new(j, "direction", json_text(directions[layer->direction].name));
+    json_object_set_new(j, "direction", json_text(layer->settings->operands[0]));
     json_object_set_new(j, "engine", json_text(partita_plan_engine(layer->plan, direction)));
     json_object_set_new(j, "type", json_text(result->f64 ? "f64" : "f32"));
     json_object_set_new(j, "output", json_text(result->name));
@@ -427,8 +393,8 @@ static bool print_json(const struct layer *layer, struct fault *fault)
 
 static bool save_bias(struct layer *layer, struct fault *fault)
 {
-    if (!layer->settings.grad_bias) return true;
-    layer->gb = (struct npy_array){.name = layer->settings.grad_bias,
+    if (!layer->settings->grad_bias) return true;
+    layer->gb = (struct npy_array){.name = layer->settings->grad_bias,
                                    .rank = 1,
                                    .shape = {layer->problem.out_channels},
                                    .f64 = layer->result.f64};
@@ -436,7 +402,7 @@ static bool save_bias(struct layer *layer, struct fault *fault)
     const enum partita_status status =
         partita_backward_bias(layer->plan, layer->gb.samples, layer->gy.samples, NULL);
     if (status) return layer_fail(layer, status, fault);
-    return npy_array_save(&layer->gb, layer->settings.grad_bias, fault);
+    return npy_array_save(&layer->gb, layer->settings->grad_bias, fault);
 }
 
 static void layer_release(struct layer *layer)
@@ -451,16 +417,16 @@ static void layer_release(struct layer *layer)
 
 int layer_main(const struct settings *settings)
 {
-    struct layer layer = {.settings = *settings};
+    struct layer layer = {.settings = settings};
     struct fault fault;
     if (!layer_check_usage(&layer, &fault)) return report_usage(COMMAND_LAYER, &fault);
     interrupt_install();
     layer.wisdom = wisdom_file_load();
     bool good = load_inputs(&layer, &fault) && make_problem(&layer, &fault);
-    if (good) report_plan_detail(&layer.settings, layer.plan);
+    if (good) report_plan_detail(settings, layer.plan);
     good = good && layer_compute(&layer, &fault) &&
-           npy_array_save(&layer.result, layer.settings.output, &fault) &&
-           save_bias(&layer, &fault) && print_json(&layer, &fault);
+           npy_array_save(&layer.result, settings->output, &fault) && save_bias(&layer, &fault) &&
+           print_json(&layer, &fault);
     int status = good ? EXIT_DONE : report_fault(COMMAND_LAYER, &fault, EXIT_FAILED);
     layer_release(&layer);
     return report_close(COMMAND_LAYER, status);
