@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/sample_type.h"
 #include "io/formats/sigmf.h"
-#include "resample.h"
 
 enum { READ_SAMPLES = 65536 };
 
@@ -78,21 +77,6 @@ bool frames_check_finite(const struct frames *frames, const char *name, struct f
             return fault_set(fault, "%s: frame %zu is %f; taps must be finite", name, i / per_frame,
                              v);
     }
-    return true;
-}
-
-bool frames_resample(struct frames *frames, double rate_in, double rate_out, size_t *ret_lead,
-                     const char *name, struct fault *fault)
-{
-    const struct resample_request request = {frames->type, frames->channels, rate_in, rate_out};
-    struct resampled resampled;
-    struct fault reason;
-    if (!resample_taps(&resampled, &request, frames->data, frames->n, &reason))
-        return fault_set(fault, "%s: %s", name, reason.text);
-    memory_free(frames->data);
-    frames->data = resampled.frames;
-    frames->n = resampled.n;
-    *ret_lead = resampled.lead;
     return true;
 }
 

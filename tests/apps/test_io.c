@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "io/audio.h"
 #include "io/formats/formats.h"
-#include "io/resample.h"
+#include "io/frames.h"
 #include "io/samples/tuner.h"
 #include "support/test.h"
 
@@ -358,24 +358,24 @@ static void resampling_keeps_gain(void **state)
         {62.5, 125},    {0.5, 0.75},    {100e6 / 3, 25e6},       {2338285.71, 2400000},
         {5e9, 4.9e9},   {10, 10 / 3.},  {4000000007, 4000000009}};
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
-        double one = 1;
-        struct resampled y;
+        struct frames y = {memory_allocate(sizeof(double)), 1, 1, PARTITA_F64};
         struct fault fault;
-        const struct resample_request request = {PARTITA_F64, 1, rates[r][0], rates[r][1]};
-        assert_true(resample_taps(&y, &request, &one, 1, &fault));
-        assert_true(y.lead > 0 && y.n > 2 * y.lead);
+        size_t lead;
+        *(double *)y.data = 1;
+        assert_true(frames_resample(&y, rates[r][0], rates[r][1], &lead, "x", &fault));
+        assert_true(lead > 0 && y.n > 2 * lead);
         double slower = rates[r][0] < rates[r][1] ? rates[r][0] : rates[r][1];
         for (double f = 0; f < 0.45; f += 0.05) {
             double re = 0, im = 0, w = 2 * M_PI * f * slower / rates[r][1];
             for (size_t i = 0; i < y.n; i++) {
-                double t = (double)i - (double)y.lead;
-                re += ((double *)y.frames)[i] * cos(w * t);
-                im -= ((double *)y.frames)[i] * sin(w * t);
+                double t = (double)i - (double)lead;
+                re += ((double *)y.data)[i] * cos(w * t);
+                im -= ((double *)y.data)[i] * sin(w * t);
             }
             // within 0.01 dB and without delay
             assert_true(fabs(re - 1) < 1.2e-3 && fabs(im) < 1.2e-3);
         }
-        memory_free(y.frames);
+        frames_release(&y);
     }
 }
 
@@ -383,10 +383,10 @@ static void absurd_rates_are_refused(void **state)
 {
     (void)state;
     double one = 1;
-    struct resampled y;
+    struct frames y = {&one, 1, 1, PARTITA_F64};
     struct fault fault;
-    const struct resample_request far = {PARTITA_F64, 1, 1, UINT32_MAX};
-    assert_false(resample_taps(&y, &far, &one, 1, &fault));
+    size_t lead;
+    assert_false(frames_resample(&y, 1, UINT32_MAX, &lead, "x", &fault));
     assert_non_null(strstr(fault.text, "4294967295"));
 }
 
