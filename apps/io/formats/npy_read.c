@@ -14,10 +14,8 @@ struct npy {
     const char *name;
     const char *at, *end; // the part of the header that is not parsed yet
     char descr[16];
-    bool fortran;
-    uint64_t shape[NPY_DIMENSIONS];
-    int rank;
     unsigned seen; // keys so far, as bits
+    struct npy_header header;
 };
 
 static void skip_space(struct npy *p)
@@ -78,10 +76,10 @@ static bool parse_shape(struct npy *p, struct fault *fault)
         uint64_t n;
         if (!take_number(p, &n))
             return fault_set(fault, "%s: .npy header: shape holds no valid size", p->name);
-        if (p->rank == NPY_DIMENSIONS)
+        if (p->header.rank == NPY_DIMENSIONS)
             return fault_set(fault, "%s: array of more than %d dimensions", p->name,
                              NPY_DIMENSIONS);
-        p->shape[p->rank++] = n;
+        p->header.shape[p->header.rank++] = n;
         if (take_char(p, ',')) continue;
         if (!take_char(p, ')'))
             return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
@@ -90,35 +88,24 @@ static bool parse_shape(struct npy *p, struct fault *fault)
     return true;
 }
 
-static bool parse_fortran(struct npy *p, struct fault *fault)
-{
-    p->fortran = take_word(p, "True");
-    if (p->fortran || take_word(p, "False")) return true;
-    return fault_set(fault, "%s: .npy header: fortran_order is neither True nor False", p->name);
-}
-
-static bool parse_descr(struct npy *p, struct fault *fault)
-{
-    if (take_string(p, p->descr, sizeof p->descr)) return true;
-    return fault_set(fault, "%s: .npy header: descr is no plain type", p->name);
-}
-
 static bool parse_entry(struct npy *p, struct fault *fault)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
-    static bool (*const parse[])(struct npy *, struct fault *) = {parse_descr, parse_fortran,
-                                                                  parse_shape};
     char key[16];
+    unsigned k = 0;
     if (!take_string(p, key, sizeof key) || !take_char(p, ':'))
         return fault_set(fault, "%s: .npy header is not a dictionary of names", p->name);
-    for (unsigned k = 0; k < 3; k++) {
-        if (strcmp(key, keys[k]) != 0) continue;
-        if (p->seen & 1u << k)
-            return fault_set(fault, "%s: .npy header: key '%s' twice", p->name, key);
-        p->seen |= 1u << k;
-        return parse[k](p, fault);
-    }
-    return fault_set(fault, "%s: .npy header: unknown key '%s'", p->name, key);
+    while (k < 3 && strcmp(key, keys[k]) != 0) k++;
+    if (k == 3) return fault_set(fault, "%s: .npy header: unknown key '%s'", p->name, key);
+    if (p->seen & 1u << k) return fault_set(fault, "%s: .npy header: key '%s' twice", p->name, key);
+    p->seen |= 1u << k;
+    if (k == 2) return parse_shape(p, fault);
+    if (k == 0)
+        return take_string(p, p->descr, sizeof p->descr) ||
+               fault_set(fault, "%s: .npy header: descr is no plain type", p->name);
+    p->header.fortran = take_word(p, "True");
+    return p->header.fortran || take_word(p, "False") ||
+           fault_set(fault, "%s: .npy header: fortran_order is neither True nor False", p->name);
 }
 
 static bool parse_dictionary(struct npy *p, struct fault *fault)
@@ -188,10 +175,8 @@ static bool parse_text(struct source *source, size_t n, bool real, struct npy_he
     struct npy p = {.name = source->name, .at = text, .end = text + n};
     bool good = source_read(source, text, n) == n ||
                 fault_set(fault, "%s: .npy header of %zu bytes ends early", source->name, n);
-    good = good && parse_dictionary(&p, fault) && parse_type(&p, real, &ret->encoding, fault);
-    ret->fortran = p.fortran;
-    ret->rank = p.rank;
-    memcpy(ret->shape, p.shape, sizeof p.shape);
+    good = good && parse_dictionary(&p, fault) && parse_type(&p, real, &p.header.encoding, fault);
+    *ret = p.header;
     free(text);
     return good;
 }
@@ -217,17 +202,6 @@ bool npy_header_read(struct source *source, bool real, struct npy_header *ret, s
     return parse_text(source, n, real, ret, fault);
 }
 
-// With the axes exchanged every frame is a channel; then a larger limit would not help.
-static bool explain_axes(const struct npy_header *p, const char *name, size_t max_channels,
-                         struct fault *fault)
-{
-    return fault_set(
-        fault,
-        "%s: %llu channels of %llu frames, more than the %zu of --max-channels; the axes are "
-        "[channels, frames], so if these are [frames, channels], save the transpose, x.T",
-        name, (unsigned long long)p->shape[0], (unsigned long long)p->shape[1], max_channels);
-}
-
 static bool fill_info(const struct npy_header *p, const char *name, size_t max_channels,
                       struct audio_info *info, struct fault *fault)
 {
@@ -248,7 +222,12 @@ static bool fill_info(const struct npy_header *p, const char *name, size_t max_c
     info->encoding = p->encoding;
     info->frames = p->shape[p->rank - 1];
     info->rank = p->rank;
-    if (p->rank == 2 && channels > max_channels) return explain_axes(p, name, max_channels, fault);
+    if (p->rank == 2 && channels > max_channels) // a larger limit would not help if exchanged
+        return fault_set(
+            fault,
+            "%s: %llu channels of %llu frames, more than the %zu of --max-channels; the axes are "
+            "[channels, frames], so if these are [frames, channels], save the transpose, x.T",
+            name, (unsigned long long)channels, (unsigned long long)info->frames, max_channels);
     if (!container_check_channels(name, channels, max_channels, fault)) return false;
     info->channels = (size_t)channels;
     if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) ||
