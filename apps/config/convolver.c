@@ -26,10 +26,7 @@ struct convolver {
     struct fault *fault;
 };
 
-static bool convolver_fault(const struct convolver *c, const char *message)
-{
-    return network_fault(c->network, c->lines.number, c->fault, "%s", message);
-}
+#define line_fault(c, ...) network_fault((c)->network, (c)->lines.number, (c)->fault, __VA_ARGS__)
 
 // The next line that is not empty; NULL at the end.
 static char *next_line(struct convolver *c)
@@ -66,13 +63,12 @@ static bool parse_header(struct convolver *c)
         const struct network_number number = {what[i], c->lines.number, 1,
                                               i ? NETWORK_MAX_CHANNELS : MAX_RATE};
         const char *word = next_word(&line);
-        if (!word) return convolver_fault(c, "needs sample rate, inputs, outputs and mask");
+        if (!word) return line_fault(c, "needs sample rate, inputs, outputs and mask");
         if (!network_parse_number(n, &number, word, NULL, &values[i], c->fault)) return false;
     }
     const char *mask = next_word(&line);
     if (mask && strspn(mask, "0123456789abcdefABCDEFxX") != strlen(mask))
-        return network_fault(n, c->lines.number, c->fault,
-                             "'%.40s' is not a mask in hexadecimal digits", mask);
+        return line_fault(c, "'%.40s' is not a mask in hexadecimal digits", mask);
     n->rate = (double)values[0];
     n->in_channels = (size_t)values[1];
     n->out_channels = (size_t)values[2];
@@ -91,15 +87,13 @@ static bool parse_delays(struct convolver *c, enum network_direction direction)
     for (size_t i = 0; i < n; i++) {
         const char *word = next_word(&line);
         if (!word)
-            return network_fault(c->network, c->lines.number, c->fault,
-                                 "has %zu delays; %s need %zu", i, is_input ? "inputs" : "outputs",
-                                 n);
+            return line_fault(c, "has %zu delays; %s need %zu", i, is_input ? "inputs" : "outputs",
+                              n);
         if (!network_parse_number(c->network, &number, word, &c->delays[direction][i], NULL,
                                   c->fault))
             return false;
     }
-    return !next_word(&line) ||
-           network_fault(c->network, c->lines.number, c->fault, "has more than %zu delays", n);
+    return !next_word(&line) || line_fault(c, "has more than %zu delays", n);
 }
 
 // CHANNEL.WEIGHT is split as text, since no floating point number has the digits of both parts.
@@ -113,13 +107,11 @@ static bool parse_weight(struct convolver *c, const char *word, size_t n_channel
     const char *fraction = whole + n;
     const bool has_fraction = *fraction == '.';
     if (n == 0 || n > 6 || fraction[has_fraction + strspn(fraction + has_fraction, digits)])
-        return network_fault(c->network, c->lines.number, c->fault,
-                             "'%.40s' is not a channel and its weight, such as 1.5 or -0.25", word);
+        return line_fault(c, "'%.40s' is not a channel and its weight, such as 1.5 or -0.25", word);
     *ret = (size_t)strtoul(whole, NULL, 10);
     if (*ret >= n_channels)
-        return network_fault(c->network, c->lines.number, c->fault,
-                             "'%.40s': there is no channel %zu; they are counted from 0 to %zu",
-                             word, *ret, n_channels - 1);
+        return line_fault(c, "'%.40s': there is no channel %zu; they are counted from 0 to %zu",
+                          word, *ret, n_channels - 1);
     const double weight = has_fraction ? strtod(fraction, NULL) : 0;
     *ret_weight = (weight == 0 ? 1 : weight) * (negative ? -1 : 1);
     return true;
@@ -133,7 +125,7 @@ static bool parse_weights(struct convolver *c, struct weights *ret, size_t n_cha
     ret->n = 0;
     if (!required_line(c, what, &line)) return false;
     while ((word = next_word(&line))) {
-        if (ret->n == NETWORK_MAX_CHANNELS) return convolver_fault(c, "has too many channels");
+        if (ret->n == NETWORK_MAX_CHANNELS) return line_fault(c, "has too many channels");
         if (!parse_weight(c, word, n_channels, &ret->channels[ret->n], &ret->values[ret->n]))
             return false;
         ret->n++;

@@ -35,6 +35,8 @@ struct jconvolver {
     struct fault *fault;
 };
 
+#define line_fault(j, ...) network_fault((j)->network, (j)->line, (j)->fault, __VA_ARGS__)
+
 static struct path_state *path_at(const struct jconvolver *j, size_t out, size_t in)
 {
     return &j->paths[out * j->network->in_channels + in];
@@ -76,7 +78,7 @@ static bool parse_term(const struct jconvolver *j, struct network_term *ret)
 static bool command_cd(struct jconvolver *j)
 {
     char *folder = strdup(j->words[0]);
-    if (!folder) return network_fault(j->network, j->line, j->fault, "out of memory");
+    if (!folder) return line_fault(j, "out of memory");
     free(j->folder);
     j->folder = folder;
     return true;
@@ -88,8 +90,7 @@ static bool command_new(struct jconvolver *j)
     uint64_t in = 0, out = 0, partition = 0, length = 0;
     double density = 0;
     const struct network_number fraction = {"density", j->line, 0, 1};
-    if (j->paths)
-        return network_fault(n, j->line, j->fault, "/convolver/new is given twice; keep one");
+    if (j->paths) return line_fault(j, "/convolver/new is given twice; keep one");
     if (!parse_whole(j, 0, "number of inputs", 1, NETWORK_MAX_CHANNELS, &in) ||
         !parse_whole(j, 1, "number of outputs", 1, NETWORK_MAX_CHANNELS, &out) ||
         !parse_whole(j, 2, "partition size", 1, NETWORK_MAX_DELAY, &partition) ||
@@ -104,7 +105,7 @@ static bool command_new(struct jconvolver *j)
     n->ports[NETWORK_INPUTS] = calloc(in, sizeof **n->ports);
     n->ports[NETWORK_OUTPUTS] = calloc(out, sizeof **n->ports);
     if (!j->paths || !n->ports[NETWORK_INPUTS] || !n->ports[NETWORK_OUTPUTS])
-        return network_fault(n, j->line, j->fault, "out of memory");
+        return line_fault(j, "out of memory");
     return network_add_stage(n, n->out_channels, n->in_channels, j->fault);
 }
 
@@ -112,10 +113,10 @@ static bool add_response(struct jconvolver *j, struct network_term term)
 {
     struct path_state *path = path_at(j, term.out, term.in);
     if (path->is_copy)
-        return network_fault(j->network, j->line, j->fault,
-                             "input %zu, output %zu is a copy since line %d; add this response to "
-                             "its original",
-                             term.in + 1, term.out + 1, path->line);
+        return line_fault(j,
+                          "input %zu, output %zu is a copy since line %d; add this response to "
+                          "its original",
+                          term.in + 1, term.out + 1, path->line);
     path->line = term.line = j->line;
     return network_add_term(j->network, &term, j->fault);
 }
@@ -163,8 +164,7 @@ static bool command_hilbert(struct jconvolver *j)
         return false;
     const double half = (double)(length / 2);
     if (term.delay < half)
-        return network_fault(j->network, j->line, j->fault,
-                             "delay: %.0f is less than half of the length, %.0f", term.delay, half);
+        return line_fault(j, "delay: %.0f is less than half of the length, %.0f", term.delay, half);
     term.delay -= half;
     if (!network_allocate_values(j->network, &impulse, (size_t)length, j->fault)) return false;
     fill_hilbert(impulse.values, (size_t)length);
@@ -181,18 +181,16 @@ static bool command_copy(struct jconvolver *j)
     struct path_state *path = path_at(j, out, in);
     const struct path_state *original = path_at(j, copy.out, copy.in);
     if (path == original)
-        return network_fault(j->network, j->line, j->fault,
-                             "input %zu, output %zu is copied to itself", in + 1, out + 1);
+        return line_fault(j, "input %zu, output %zu is copied to itself", in + 1, out + 1);
     if (path->line)
-        return network_fault(j->network, j->line, j->fault,
-                             "input %zu, output %zu has a response since line %d", in + 1, out + 1,
-                             path->line);
+        return line_fault(j, "input %zu, output %zu has a response since line %d", in + 1, out + 1,
+                          path->line);
     if (!original->line || original->is_copy)
-        return network_fault(j->network, j->line, j->fault,
-                             original->is_copy
-                                 ? "input %zu, output %zu is a copy itself; name its original"
-                                 : "input %zu, output %zu has no response yet; copy it later",
-                             copy.in + 1, copy.out + 1);
+        return line_fault(j,
+                          original->is_copy
+                              ? "input %zu, output %zu is a copy itself; name its original"
+                              : "input %zu, output %zu has no response yet; copy it later",
+                          copy.in + 1, copy.out + 1);
     *path = copy;
     return true;
 }
@@ -215,18 +213,17 @@ static bool command_name(struct jconvolver *j)
     if (!parse_whole(j, 0, is_input ? "input" : "output", 1, (double)channels, &channel))
         return false;
     if (!*name || strlen(name) > MAX_PORT_NAME || strchr(name, ':'))
-        return network_fault(n, j->line, j->fault,
-                             "'%.80s' is not the name of a port: 1 to %d characters, no colon",
-                             name, (int)MAX_PORT_NAME);
+        return line_fault(j, "'%.80s' is not the name of a port: 1 to %d characters, no colon",
+                          name, (int)MAX_PORT_NAME);
     if (is_taken(n->ports[direction], channels, name))
-        return network_fault(n, j->line, j->fault, "%s: another port has this name", name);
+        return line_fault(j, "%s: another port has this name", name);
     struct network_port *port = &n->ports[direction][channel - 1];
     free(port->name);
     free(port->connect_to);
     *port = (struct network_port){.name = strdup(name)};
     if (j->n_words > 2) port->connect_to = strdup(j->words[2]);
     if (port->name && (j->n_words <= 2 || port->connect_to)) return true;
-    return network_fault(n, j->line, j->fault, "out of memory");
+    return line_fault(j, "out of memory");
 }
 
 static const struct jconvolver_command {
@@ -251,17 +248,16 @@ static bool run_command(struct jconvolver *j, const char *name)
         const struct jconvolver_command *c = &commands[i];
         if (strcmp(name, c->name) != 0) continue;
         if (j->n_words < c->min || j->n_words > c->max)
-            return network_fault(j->network, j->line, j->fault, "%s needs %s", name, c->arguments);
+            return line_fault(j, "%s needs %s", name, c->arguments);
         if (!j->paths && c->run != command_cd && c->run != command_new)
-            return network_fault(j->network, j->line, j->fault, "%s comes before /convolver/new",
-                                 name);
+            return line_fault(j, "%s comes before /convolver/new", name);
         j->command = name;
         return c->run(j);
     }
-    return network_fault(j->network, j->line, j->fault,
-                         "'%.40s' is no command of jconvolver; commands begin with /, comments "
-                         "with #",
-                         name);
+    return line_fault(j,
+                      "'%.40s' is no command of jconvolver; commands begin with /, comments "
+                      "with #",
+                      name);
 }
 
 static bool run_line(struct jconvolver *j, char *line)
@@ -273,13 +269,10 @@ static bool run_line(struct jconvolver *j, char *line)
     char *word = good ? words_next(&line, &good) : NULL;
     for (; word && good; word = words_next(&line, &good)) {
         if (j->n_words == MAX_ARGUMENTS)
-            return network_fault(j->network, j->line, j->fault, "more than %d arguments",
-                                 (int)MAX_ARGUMENTS);
+            return line_fault(j, "more than %d arguments", (int)MAX_ARGUMENTS);
         j->words[j->n_words++] = word;
     }
-    if (!good)
-        return network_fault(j->network, j->line, j->fault,
-                             "the closing quotation mark is missing");
+    if (!good) return line_fault(j, "the closing quotation mark is missing");
     return run_command(j, name);
 }
 

@@ -240,31 +240,10 @@ char *network_folder(const struct network *network)
     return strndup(network->path, slash == network->path ? 1 : (size_t)(slash - network->path));
 }
 
-static bool name_fault(const char *path, struct fault *fault)
-{
-    return fault_set(fault,
-                     "%s: the name of a configuration ends with .conf (jconvolver), .cfg "
-                     "(Convolver), .yml or .yaml (CamillaDSP)",
-                     path);
-}
-
-// Skips the mark of the order of bytes, which some editors write, in front of what is a text.
-static bool skip_mark(const char *path, char **text, size_t size, struct fault *fault)
-{
-    static const char MARK[] = "\xEF\xBB\xBF";
-    if (strlen(*text) != size)
-        return fault_set(fault, "%s: holds a zero byte; it is no text", path);
-    if (strncmp(*text, MARK, sizeof MARK - 1) == 0) *text += sizeof MARK - 1;
-    return true;
-}
-
-bool network_parse(struct network *ret, const char *path, char *text, size_t size,
-                   struct fault *fault)
+bool network_parse(struct network *ret, const char *path, char *text, struct fault *fault)
 {
     struct network network = {.path = path};
-    parse_fn *parse = parser_of_name(path);
-    if (!parse) return name_fault(path, fault);
-    const bool good = skip_mark(path, &text, size, fault) && parse(&network, text, fault);
+    const bool good = parser_of_name(path)(&network, text, fault);
     if (good) *ret = network;
     else network_release(&network);
     return good;
@@ -272,11 +251,15 @@ bool network_parse(struct network *ret, const char *path, char *text, size_t siz
 
 bool network_read(struct network *ret, const char *path, bool may_be_list, struct fault *fault)
 {
-    if (!network_is_named(path)) return name_fault(path, fault);
+    if (!network_is_named(path))
+        return fault_set(fault,
+                         "%s: the name of a configuration ends with .conf (jconvolver), .cfg "
+                         "(Convolver), .yml or .yaml (CamillaDSP)",
+                         path);
     char *text = regular_read_text(path, fault);
     bool good = text != NULL;
     if (good && (parser_of_name(path) != convolver_parse || !network_is_list(text)))
-        good = network_parse(ret, path, text, strlen(text), fault);
+        good = network_parse(ret, path, text, fault);
     else if (good && may_be_list) good = network_read_list(ret, path, text, fault);
     else if (good) good = fault_set(fault, "%s: is a list, which a list cannot name", path);
     free(text);

@@ -99,10 +99,8 @@ bool network_read(struct network *ret, const char *path, bool may_be_list, struc
 // Of a list: makes the network the first configuration for this rate, if there is one.
 void network_select(struct network *network, double rate);
 
-// The same as network_read for a text in memory that ends with a zero byte and is changed, and
-// whose size is without that byte.
-bool network_parse(struct network *ret, const char *path, char *text, size_t size,
-                   struct fault *fault);
+// The same as network_read for a text in memory, which is changed, under such a name.
+bool network_parse(struct network *ret, const char *path, char *text, struct fault *fault);
 
 // Writes the paths of the configuration, of its list, and of all files that these name, also those
 // of the samples of SigMF recordings: network_count_files at most, which the network keeps. False

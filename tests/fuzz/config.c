@@ -217,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(exact, text, n);
         exact[n] = 0;
         if (g == &grammars[N_GRAMMARS - 1]) check_scenes(g->path, exact);
-        else if (network_parse(&network, g->path, exact, n, &fault)) {
+        else if (network_parse(&network, g->path, exact, &fault)) {
             check_network(&network);
             network_release(&network);
         }
