@@ -206,7 +206,8 @@ static void print_channel(const struct job *job, size_t channel, FILE *to)
     fprintf(to, "  delay    %.0f frames, %.3f ms; ", r->delay, 1e3 * r->delay / job->filter.rate);
     if (isfinite(r->pre_ringing)) fprintf(to, "pre-ringing %.1f dB\n", r->pre_ringing);
     else fprintf(to, "no pre-ringing\n");
-    if (gain < 0 || delay > 0) fprintf(to, "  matched  by %.1f dB and %.0f frames\n", gain, delay);
+    if (gain <= -0.05 || delay > 0)
+        fprintf(to, "  matched  by %.1f dB and %.0f frames\n", gain, delay);
     fprintf(to, "  gain     %.1f dB so that no sine clips, %.1f dB so that nothing does\n",
             r->sine_gain - gain, r->safe_gain - gain);
 }

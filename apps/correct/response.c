@@ -103,6 +103,7 @@ static bool average(struct job *job, struct measured *ret, size_t first, size_t 
     const struct measured *files = job->files + first;
     c.positions = n;
     c.rate = files->rate;
+    c.low = fmin(20, c.rate / 100); // the range of equal power
     c.log = (struct partita_log){option_words_log, &job->log};
     c.allocator = memory_allocator();
     double *const rows = measured_rows(files, n, &c.frames);
@@ -229,8 +230,9 @@ static bool finish(const struct job *job, struct fault *fault)
         .taps = m->samples, .channels = m->channels, .n = m->frames, .rate = m->rate};
     if (s->plot && !chart_write(&chart, s->plot, fault)) return false;
     if (!s->quiet)
-        fprintf(to, "%zu channel%s of %zu frames, peak %.4g at frame %zu, %.3f ms\n", m->channels,
-                m->channels == 1 ? "" : "s", m->frames, level, peak, 1e3 * (double)peak / m->rate);
+        fprintf(to, "%zu channel%s of %zu frame%s, peak %.4g at frame %zu, %.3f ms\n", m->channels,
+                m->channels == 1 ? "" : "s", m->frames, m->frames == 1 ? "" : "s", level, peak,
+                1e3 * (double)peak / m->rate);
     for (size_t i = 0; i < job->n_files; i++) measured_warn(&job->files[i], s);
     if (ferror(to)) return fault_set(fault, "standard output: cannot write");
     return write_response(job, fault);

@@ -98,8 +98,10 @@ static double axis_value(const struct axis *axis, double share)
 bool taps_curves_open(struct taps_curves *ret, const struct axis *axis, double rate,
                       const double *taps, size_t n_taps, size_t origin)
 {
-    // Several frequencies a pixel, as the ripples of a filter may be narrower.
-    const size_t n = (size_t)PIXELS * (axis->logarithmic ? 1 : n_taps > DENSE_TAPS ? 2 : 8);
+    // Several frequencies a pixel, as the ripples of a filter may be narrower; half as many as
+    // pixels on a logarithmic axis, whose taps are many and smooth.
+    const size_t n =
+        axis->logarithmic ? PIXELS / 2 : (size_t)PIXELS * (n_taps > DENSE_TAPS ? 2 : 8);
     double *const ramp = malloc(n_taps * sizeof *ramp); // for the group delay
     double max = -INFINITY;
     *ret = (struct taps_curves){.gain.x = NULL};
