@@ -40,7 +40,7 @@ LIMITS = {
     "lines_design": (1478, "lines in design/ without design/correction and design/equalizer"),
     "lines_measured": (1200, "lines in design/correction and design/equalizer"),
     "lines_cuda": (17042, "lines in lib/cuda"),  # the redesign reached 17 190
-    "lines_adaptive": (662, "lines in lib/adaptive"),
+    "lines_adaptive": (661, "lines in lib/adaptive"),
     "lines_bank": (1800, "lines in lib/bank"),
     "lines_sequence": (1488, "lines in lib/sequence"),
     "docs": (7380, "lines of text in docs/"),

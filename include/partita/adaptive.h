@@ -122,8 +122,9 @@ PARTITA_API void partita_adaptive_destroy(struct partita_adaptive *adaptive);
 //          where the whole block of the near end is zeros, as of a microphone that is switched off.
 // Errors:  none: arguments are not checked.
 // Memory:  none. The call never allocates, locks, logs or makes system calls.
-// Time:    the work of a block is spread evenly over the frames of the next one, but for the
-//          transforms of its samples, its residual and its estimate, in the call that completes it.
+// Time:    the work of a block is spread evenly over the first three quarters of the frames of the
+//          next one, but for the transforms of its samples, its residual and its estimate, in the
+//          call that completes it.
 // Threads: one at a time.
 PARTITA_API void partita_adaptive_process(struct partita_adaptive *adaptive, void *residual,
                                           const void *near_end, PARTITA_INPUTS far_end,

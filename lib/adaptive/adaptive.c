@@ -40,8 +40,7 @@ static void fill_bins(const struct partita_adaptive *adaptive, void *to, double 
 
 static void clear_arrays(const struct partita_adaptive *adaptive)
 {
-    void *const *arrays = (void *const *)&adaptive->arrays;
-    for (size_t i = 0; i < ADAPTIVE_ARRAYS; i++) memset(arrays[i], 0, adaptive->spectrum_bytes);
+    memset(adaptive->arrays.estimate, 0, ADAPTIVE_ARRAYS * adaptive->spectrum_bytes);
     fill_bins(adaptive, adaptive->arrays.mean, adaptive->prior);
 }
 
@@ -247,9 +246,7 @@ static void finish_block(struct partita_adaptive *adaptive)
     const bool good = meet_newest(adaptive) && usual;
     const bool usable = find_residual(adaptive, sums);
     choose_action(adaptive, sums, usable, good && !state->frozen && sums[0] > 0);
-    memset(adaptive->arrays.estimate, 0, adaptive->spectrum_bytes);
-    memset(adaptive->arrays.power, 0, adaptive->part_bytes);
-    memset(adaptive->arrays.squares, 0, adaptive->part_bytes);
+    memset(adaptive->arrays.estimate, 0, 3 * adaptive->spectrum_bytes); // power and squares too
     state->blocks++;
     state->rested += state->action != LEARN;
     state->restored += state->action == RESTORE;
@@ -279,7 +276,8 @@ void partita_adaptive_process(struct partita_adaptive *adaptive, void *residual,
         }
         if (!whole) memcpy(to, adaptive->residual + begin, n * scalar);
         state->filled += n;
-        adaptive_run_tasks(adaptive, (size_t)(adaptive->tasks * state->filled / block));
+        adaptive_run_tasks(
+            adaptive, size_min(adaptive->tasks * 4 * state->filled / (3 * block), adaptive->tasks));
         if (state->filled == block) finish_block(adaptive);
         if (whole) memcpy(to, adaptive->residual, n * scalar);
     }

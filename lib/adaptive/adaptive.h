@@ -29,10 +29,11 @@ struct adaptive_state {
     bool frozen;   // by the caller
 };
 
-// Spectra, and arrays of a real for each bin.
+// Spectra, and arrays of a real for each bin, at the distance of a spectrum in memory.
 struct adaptive_arrays {
-    void *error, *estimate;       // spectra: E, and the sum of the products so far
+    void *estimate;               // a spectrum: the sum of the products so far
     void *power, *squares;        // sums of P |X|^2 and |W|^2
+    void *error;                  // a spectrum, E
     void *other;                  // V
     void *residual, *echo, *both; // means of |E|^2, c |Y|^2 and the real part of E conj(Y)
     void *mean;                   // P of all partitions, without state space

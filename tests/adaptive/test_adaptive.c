@@ -295,6 +295,30 @@ static void states_continue(void **state)
     }
 }
 
+// Calls of a quarter of a block: three of them do a third of its tasks each, and the one that
+// completes it has none left.
+static void work_is_spread(void **state)
+{
+    (void)state;
+    for (size_t round = 0; round < 8; round++) {
+        char name[64];
+        snprintf(name, sizeof name, "spread %zu", round);
+        struct random random = random_start(name);
+        struct run run = {.options = random_options(&random, PARTITA_F32)};
+        run.options.block = 64;
+        run_open(&run, &random, 64 * 30);
+        for (size_t call = 0; call < 4 * 30; call++) {
+            const size_t tasks = run.adaptive->tasks, before = run.adaptive->state->done;
+            process(&run, &random, 16 * call, 16 * (call + 1), 0);
+            if (call < 4) continue; // nothing is due before the first block
+            const size_t after = run.adaptive->state->done;
+            if (call % 4 < 3) assert_in_range(after - before, tasks / 3, (tasks + 2) / 3);
+            else assert_true(before == tasks && after == 0);
+        }
+        run_close(&run);
+    }
+}
+
 // Each instruction set that the machine has and that is asked for has loops of its own.
 static void loops_are_those_of_the_machine(void **state)
 {
@@ -312,6 +336,7 @@ int main(void)
         named_test(equals_textbook, &types[1], "equals the textbook, f64"),
         cmocka_unit_test(cuts_change_nothing),
         cmocka_unit_test(states_continue),
+        cmocka_unit_test(work_is_spread),
         cmocka_unit_test(loops_are_those_of_the_machine),
     };
     return run_all(tests);
