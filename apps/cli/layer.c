@@ -187,14 +187,14 @@ static bool check_array(const struct npy_array *array, const struct npy_array *f
         return fault_set(fault, "%s is %s, but %s is %s; save one of them as x.astype('f8')",
                          first->name, first->f64 ? "f8" : "f4", array->name,
                          array->f64 ? "f8" : "f4");
-    if (!is_bias && (array->rank < 3 || array->rank > PARTITA_MAX_RANK + 2))
-        return fault_set(fault,
-                         "%s: array of %d dimensions; expected [batch, channels, 1 to %d axes]",
-                         array->name, array->rank, PARTITA_MAX_RANK);
     if (!is_bias && array->rank != first->rank)
         return fault_set(fault,
                          "%s: array of %d dimensions, but %s has %d; both need the same axes",
                          array->name, array->rank, first->name, first->rank);
+    if (!is_bias && (array->rank < 3 || array->rank > PARTITA_MAX_RANK + 2))
+        return fault_set(fault,
+                         "%s: array of %d dimensions; expected [batch, channels, 1 to %d axes]",
+                         array->name, array->rank, PARTITA_MAX_RANK);
     for (int i = 0; i < array->rank; i++)
         if (array->shape[i] == 0) return fault_set(fault, "%s: dimension %d is 0", array->name, i);
     return true;
