@@ -111,13 +111,8 @@ static bool write_row(struct taps *t, size_t row, const struct fir *f)
 // Each response is released as soon as it is written.
 static bool fill_taps(struct taps *t, struct matrix *m, const char *name, struct fault *fault)
 {
-    const size_t rows = taps_count_rows(t);
     size_t row = 0;
-    if (t->length > FRAMES_MAX_SAMPLES / rows)
-        return fault_set(fault, "%s: a filter of %zu taps for each of %zu paths is too long", name,
-                         t->length, rows);
-    t->data = memory_allocate_zeros(rows * t->length * partita_type_size(t->type));
-    if (!t->data) return memory_fault(fault, "%s: a filter of %zu taps", name, rows * t->length);
+    if (!taps_allocate(t, fault)) return false;
     for (size_t i = 0; i < count_firs(m); i++) {
         struct fir *f = &m->firs[i];
         if (!f->taps) continue;

@@ -67,15 +67,14 @@ static bool combine(struct taps *taps, const struct taps *low_pass, size_t up, s
     t.length = (taps->length - 1) * up + low_pass->length;
     t.lead = taps->lead * up;
     t.centre = (low_pass->length - 1) / 2;
-    t.data = NULL;
     if (t.length > FRAMES_MAX_SAMPLES / rows)
         return fault_set(
             fault,
             "--rate-out: IR has %zu frames, too many for one filter at %zu times their "
             "rate; filter first, and change the rate in a second run",
             taps->length, up);
-    t.data = memory_allocate_zeros(rows * t.length * partita_type_size(t.type));
-    bool good = t.data != NULL;
+    if (!taps_allocate(&t, fault)) return false;
+    bool good = true;
     for (size_t r = 0; good && r < rows * reals; r++)
         good = convolve_row(&t, taps, low_pass, up, r / reals, r % reals);
     if (!good) {

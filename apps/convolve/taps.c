@@ -54,22 +54,6 @@ static void shorten(struct frames *f, size_t lead, const struct settings *s)
                       taps_fade(i - lead, end, fade));
 }
 
-// --delay: frames of silence in front.
-static bool delay(struct frames *f, size_t n, const char *name, struct fault *fault)
-{
-    const size_t frame_bytes = f->channels * partita_type_size(f->type);
-    if (!n) return true;
-    if (f->n + n > FRAMES_MAX_SAMPLES / f->channels)
-        return fault_set(fault, "%s: with --delay %zu frames are too long", name, f->n + n);
-    void *longer = memory_resize(f->data, (f->n + n) * frame_bytes);
-    if (!longer) return memory_fault(fault, "%s: with --delay %zu frames", name, f->n + n);
-    f->data = longer;
-    memmove((char *)f->data + n * frame_bytes, f->data, f->n * frame_bytes);
-    memset(f->data, 0, n * frame_bytes);
-    f->n += n;
-    return true;
-}
-
 static bool fit_rate(struct frames *f, size_t *ret_lead, double rate,
                      const struct audio_info *signal, const struct settings *settings,
                      struct fault *fault)
@@ -148,20 +132,42 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
                      n_ir == 4 && n_in == 2 ? " or --true-stereo" : "");
 }
 
+bool taps_allocate(struct taps *taps, struct fault *fault)
+{
+    const size_t rows = taps_count_rows(taps), length = taps->length;
+    taps->data = NULL;
+    if (length > FRAMES_MAX_SAMPLES / rows)
+        return fault_set(fault, "a filter of %zu taps for each of %zu paths is too long", length,
+                         rows);
+    taps->data = memory_allocate_zeros(rows * length * partita_type_size(taps->type));
+    return taps->data || memory_fault(fault, "a filter of %zu taps", rows * length);
+}
+
+// Delays all rows.
+static bool prepend_zeros(struct taps *t, size_t n, struct fault *fault)
+{
+    const size_t bytes = partita_type_size(t->type), old = t->length * bytes;
+    struct taps longer = *t;
+    if (!n) return true;
+    longer.length += n;
+    if (!taps_allocate(&longer, fault)) return false;
+    for (size_t r = 0; r < taps_count_rows(t); r++)
+        memcpy((char *)longer.data + (r * longer.length + n) * bytes,
+               (const char *)t->data + r * old, old);
+    memory_free(t->data);
+    *t = longer;
+    return true;
+}
+
 // Deinterleaves frames to one row of taps per path from an input to an output; a mono response is
 // repeated for every channel.
 static bool taps_deinterleave(struct taps *t, const struct frames *f, int order,
                               struct fault *fault)
 {
-    size_t paths = t->out_channels * (t->in_channels / t->groups),
-           bytes = partita_type_size(f->type);
-    if (f->n > FRAMES_MAX_SAMPLES / paths)
-        return fault_set(fault, "a filter of %zu taps for each of %zu paths is too long", f->n,
-                         paths);
-    t->data = memory_allocate(paths * f->n * bytes);
-    if (!t->data) return memory_fault(fault, "a filter of %zu taps", paths * f->n);
+    const size_t paths = taps_count_rows(t), bytes = partita_type_size(f->type);
     t->length = f->n;
     t->type = f->type;
+    if (!taps_allocate(t, fault)) return false;
     const bool exchanged = t->groups == 1 && order != MATRIX_OUT_IN; // rows are [out][in]
     for (size_t c = 0; c < paths; c++)
         frames_copy_channel(
@@ -364,9 +370,8 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
         samples_scale(f.data, frames_count_scalars(&f), type_is_double(type),
                       pow(10, (options_gain(settings) + settings->wet) / 20));
         good = frames_check_finite(&f, name, fault) &&
-               delay(&f, (size_t)settings->delay, name, fault) &&
                taps_deinterleave(&t, &f, settings->matrix_order, fault) &&
-               add_dry(&t, settings, fault);
+               prepend_zeros(&t, (size_t)settings->delay, fault) && add_dry(&t, settings, fault);
     }
     frames_release(&f);
     if (good) *ret = t;
@@ -414,20 +419,7 @@ bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *
 {
     const int64_t beyond = (first + (int64_t)taps->lead) % stride;
     const size_t delay = (size_t)(beyond > 0 ? stride - beyond : -beyond);
-    const size_t bytes = partita_type_size(taps->type), old = taps->length * bytes;
-    const size_t paths = taps_count_rows(taps);
-    const size_t length = taps->length + delay;
-    if (!delay) return true;
-    if (length > FRAMES_MAX_SAMPLES / paths)
-        return fault_set(fault, "a filter of %zu taps for each of %zu paths is too long", length,
-                         paths);
-    char *rows = memory_allocate_zeros(paths * length * bytes);
-    if (!rows) return memory_fault(fault, "a filter of %zu taps", paths * length);
-    for (size_t c = 0; c < paths; c++)
-        memcpy(rows + (c * length + delay) * bytes, (const char *)taps->data + c * old, old);
-    memory_free(taps->data);
-    taps->data = rows;
-    taps->length = length;
+    if (!prepend_zeros(taps, delay, fault)) return false;
     taps->zeros = delay;
     return true;
 }

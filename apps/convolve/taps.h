@@ -52,6 +52,9 @@ bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
 bool taps_open(struct audio_reader **ret_readers, const struct settings *settings,
                const struct encoding *raw, struct fault *fault);
 
+// Makes all taps zero, in memory for taps->length in each row.
+bool taps_allocate(struct taps *taps, struct fault *fault);
+
 // Rows of `length` taps in taps->data.
 size_t taps_count_rows(const struct taps *taps);
 
