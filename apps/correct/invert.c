@@ -22,6 +22,8 @@
 // the energy: it is what a deconvolved sweep has of distortion, or of a response that wrapped.
 static const double EARLY_SECONDS = 0.02, EARLY_SHARE = 0.01;
 
+enum { CLIPPED_SAMPLES = 2 }; // that may have the largest magnitude by chance
+
 struct job {
     struct settings settings;
     struct partita_correction correction;
@@ -94,23 +96,29 @@ static bool prepare(struct job *job, struct fault *fault)
     return true;
 }
 
-static void warn_of_early_sound(const struct job *job, size_t row)
+static void warn_of_response(const struct job *job, size_t row)
 {
     const size_t n = job->correction.frames;
     const double *x = job->responses + row * n;
-    double early = 0, all = 0;
     const size_t peak = measured_peak(x, n);
-    size_t k = 0;
-    for (; (double)k + EARLY_SECONDS * job->correction.rate < (double)peak; k++)
-        early += x[k] * x[k];
-    for (all = early; k < n; k++) all += x[k] * x[k];
-    struct fault text;
-    if (early <= EARLY_SHARE * all) return;
-    measured_fault(&job->settings, row, "", &text);
-    report_warning(&job->settings,
-                   "%s has %.0f %% of its energy more than %.0f ms before its peak: the sweep "
-                   "clipped, wrapped, or is noisy",
-                   text.text, 100 * early / all, 1e3 * EARLY_SECONDS);
+    const double first = (double)peak - EARLY_SECONDS * job->correction.rate;
+    double early = 0, all = 0;
+    size_t largest = 0;
+    struct fault name;
+    for (size_t k = 0; k < n; k++) {
+        if ((double)k < first) early += x[k] * x[k];
+        all += x[k] * x[k];
+        largest += fabs(x[k]) == fabs(x[peak]);
+    }
+    measured_fault(&job->settings, row, "", &name);
+    if (largest > CLIPPED_SAMPLES)
+        report_warning(&job->settings, "%s has %zu samples of its largest magnitude: it clipped",
+                       name.text, largest);
+    if (early > EARLY_SHARE * all)
+        report_warning(&job->settings,
+                       "%s has %.0f %% of its energy more than %.0f ms before its peak: the sweep "
+                       "clipped, wrapped, or is noisy",
+                       name.text, 100 * early / all, 1e3 * EARLY_SECONDS);
 }
 
 static bool design(struct job *job, struct fault *fault)
@@ -124,7 +132,7 @@ static bool design(struct job *job, struct fault *fault)
             return measured_fail(&job->settings, status, &job->log, i * c->positions, fault);
     }
     for (size_t i = 0; i < job->n_files; i++) measured_warn(&job->files[i], &job->settings);
-    for (size_t i = 0; i < job->channels * c->positions; i++) warn_of_early_sound(job, i);
+    for (size_t i = 0; i < job->channels * c->positions; i++) warn_of_response(job, i);
     return true;
 }
 

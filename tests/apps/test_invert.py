@@ -195,15 +195,24 @@ class Invert(Case):
         self.fails("invert", "--plot", "a.wav", "a.wav", "g.wav", says="a.wav")
         self.fails("invert", "--plot", "no/p.png", "a.wav", "g.wav", says="no/p.png")
 
-    def test_sweeps_that_wrapped_or_clipped_are_said(self):
-        h = decay(self.random, 9600, 6000, 1)
-        self.save("a.wav", h)
-        self.assertEqual(self.run_program("invert", "a.wav", "f.wav").stderr, b"")
-        h[1000:1100] += 0.05  # 0.25 of energy, beside 1 and the tail
-        self.save("a.wav", h)
-        said = self.run_program("invert", "a.wav", "f.wav").stderr.decode()
-        self.assertRegex(said, r"^partita invert: a.wav: channel 1 has \d+ % of its energy more than 20 ms before")
+    def test_responses_that_clipped_or_wrapped_are_said(self):
+        """A sweep that clipped has harmonics, which are responses before the peak of the recording's own."""
+        h = images((3.3, 2.1, 1.2))
+        played = seconds_of_sweep(1)
+        self.save("sweep.wav", played)
+        early = "^partita invert: a.wav: channel 1 has [0-9]+ % of its energy more than 20 ms before its peak"
+        for level, says in ((0.5, None), (0.4, early), (0.2, early)):
+            recorded = scipy.signal.fftconvolve(np.clip(played, -level, level), h)
+            self.save("recorded.wav", np.pad(recorded, (RATE, 9600)))
+            self.run_program("deconvolve", "sweep.wav", "recorded.wav", "a.wav")
+            said = self.run_program("invert", "a.wav", "f.wav").stderr.decode()
+            self.assertRegex(said, says or "^$")
+        self.save("a.wav", np.roll(decay(self.random, 9600, 0, 1), -30))
+        self.assertRegex(self.run_program("invert", "a.wav", "f.wav").stderr.decode(), early)
         self.assertEqual(self.run_program("invert", "--quiet", "a.wav", "f.wav").stderr, b"")
+        self.save("a.wav", np.clip(h / np.abs(h).max(), -0.3, 0.3))
+        self.assertRegex(self.run_program("invert", "a.wav", "f.wav").stderr.decode(),
+                         "^partita invert: a.wav: channel 1 has [0-9]+ samples of its largest magnitude: it clipped\n$")
 
     def test_bad_input(self):
         h = decay(self.random, 4800, 30, 0.5)
