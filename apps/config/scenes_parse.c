@@ -12,24 +12,26 @@ static const enum control_id value_ids[SCENE_VALUES] = {
     CONTROL_FADE, CONTROL_AZIMUTH, CONTROL_ELEVATION};
 static const char KEYS[] = "filter|gain|wet|dry|input-gain|fade|azimuth|elevation";
 
-// A value is written as the argument of its command.
+// A value is written as the argument of its command, but for steps.
 static bool parse_values(struct scene *scene, struct yaml_source *source, const yaml_node_t *map)
 {
     for (int i = 0; i < SCENE_VALUES; i++) {
-        const char *key = control_rows[value_ids[i]].name;
-        const yaml_node_t *node = yaml_node_get(source, map, key);
+        const struct control_row *row = &control_rows[value_ids[i]];
+        const yaml_node_t *node = yaml_node_get(source, map, row->name);
         const char *text = yaml_node_text(node);
-        struct control_command *c = &scene->values[scene->n_values];
+        struct number number;
         char line[128];
         struct fault said;
         if (!node) continue;
-        snprintf(line, sizeof line, "%s %s", key, text ? text : "");
+        if (!text || (!number_parse(text, row->quantity, &number) &&
+                      !(row->has_off && strcmp(text, "off") == 0)))
+            return yaml_node_fault(source, node, "%s%s%s: needs a number%s", row->name,
+                                   text ? " " : "", text ? text : "",
+                                   row->has_off ? " or off" : "");
+        snprintf(line, sizeof line, "%s %s", row->name, text);
+        struct control_command *c = &scene->values[scene->n_values++];
         if (!control_parse(c, line, &said)) return yaml_node_fault(source, node, "%s", said.text);
-        if (c->verb == CONTROL_UP || c->verb == CONTROL_DOWN)
-            return yaml_node_fault(source, node, "%s %s: is a step; a scene needs a number", key,
-                                   text);
         c->text = NULL; // a part of `line`
-        scene->n_values++;
     }
     return true;
 }

@@ -79,8 +79,8 @@ static void poll_filters(struct control *c)
     struct filter_set_news news;
     filter_set_poll(s->filters, &news);
     if (news.event == FILTER_SET_UNCHANGED) return;
-    show_message(c, &news.message);
     scene_continue(s, &news);
+    show_message(c, &news.message);
     char *line = steer_compose_news(s, &news);
     if (line) control_socket_answer(s->socket, news.request, line);
     if (line) web_answer(s->web, news.request, line);

@@ -40,15 +40,23 @@ static bool check_filter(const struct settings *s, const char *ir, struct fault 
     return good;
 }
 
+bool scene_locate_fault(const struct scenes *scenes, const char *ir, struct fault *fault)
+{
+    const struct fault said = *fault;
+    for (int i = 0; ir && i < scenes->n; i++)
+        if (strcmp(scenes->list[i].ir, ir) == 0)
+            return fault_set(fault, "%s:%d: %.500s", scenes->path, scenes->list[i].line, said.text);
+    return false;
+}
+
 static bool read_scenes(struct scenes *ret, const struct settings *s, struct fault *fault)
 {
-    struct fault said;
     const double written = written_at(s->scene);
     if (!scenes_read(ret, s->scene, fault)) return false;
     ret->written = written;
     for (int i = 0; i < ret->n; i++)
-        if (!check_filter(s, ret->list[i].ir, &said))
-            return fault_set(fault, "%s:%d: %.500s", ret->path, ret->list[i].line, said.text);
+        if (!check_filter(s, ret->list[i].ir, fault))
+            return scene_locate_fault(ret, ret->list[i].ir, fault);
     return true;
 }
 
@@ -103,13 +111,15 @@ bool scene_select(struct session *session, int i, struct control_reply *reply, s
     return true;
 }
 
-void scene_continue(struct session *session, const struct filter_set_news *news)
+void scene_continue(struct session *session, struct filter_set_news *news)
 {
     struct session *s = session;
     if (!s->scene_ticket || s->scene_ticket > news->request) return;
     s->scene_ticket = 0;
-    const int slot = filter_set_find(s->filters, s->scenes->list[s->next_scene].ir);
-    if (news->event == FILTER_SET_CHANGED && slot >= 0) apply(s, s->next_scene, slot);
+    const char *ir = s->scenes->list[s->next_scene].ir;
+    const int slot = filter_set_find(s->filters, ir);
+    if (news->event == FILTER_SET_FAILED) scene_locate_fault(s->scenes, ir, &news->message);
+    else if (slot >= 0) apply(s, s->next_scene, slot);
 }
 
 // The scene that plays gets the levels and the filter that the file has for it by now.

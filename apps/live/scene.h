@@ -19,8 +19,11 @@ void scene_set_state(struct live_state *state, const struct settings *settings,
 // nothing changes.
 bool scene_select(struct session *session, int i, struct control_reply *reply, struct fault *fault);
 
-// Continues a scene whose file has been read.
-void scene_continue(struct session *session, const struct filter_set_news *news);
+// Puts file and line of the scene with this filter in front of a message about it. Returns false.
+bool scene_locate_fault(const struct scenes *scenes, const char *ir, struct fault *fault);
+
+// Continues a scene whose file has been read, or says where the scene is whose file cannot be used.
+void scene_continue(struct session *session, struct filter_set_news *news);
 
 // Reads the file again if it has changed. True, with a message, if it has been read or cannot be
 // used.

@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "live/device/libraries.h"
 #include "live/filters/response.h"
+#include "scene.h"
 
 // --rate, or else that of the first filter, if the devices support it, or else that of the device.
 // A rate that the device lacks is better reported before the filters are said not to have it.
@@ -115,13 +116,16 @@ bool session_open(struct session *session, struct settings *settings, int take, 
     double rate;
     if (!choose_rate(s, &rate, fault)) return false;
     if (!options_resolve_times(settings, rate, fault)) return false;
+    const char *ir = NULL;
     struct filter_set_request request = {
         .max_in = s->in.in_channels,
         .max_out = s->out.out_channels,
         .rate = rate,
         .direction = s->state.direction,
+        .ret_ir = &ir,
     };
-    if (!filter_set_open(&s->filters, settings, &request, fault)) return false;
+    if (!filter_set_open(&s->filters, settings, &request, fault))
+        return scene_locate_fault(s->scenes, ir, fault);
     filter_set_fade(s->filters, s->state.fade);
     report_plan_detail(settings, filter_set_plan(s->filters));
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;

@@ -29,7 +29,9 @@ static bool try_to_open(struct filter_set **ret, struct settings *settings, int 
         if (*irs[i] != '-') argv[argc++] = (char *)"--ir";
         argv[argc++] = (char *)irs[i];
     }
-    const struct filter_set_request request = {.max_in = 2, .max_out = 2, .rate = SOFA_RATE};
+    const char *ir;
+    const struct filter_set_request request = {
+        .max_in = 2, .max_out = 2, .rate = SOFA_RATE, .ret_ir = &ir};
     return options_parse(settings, COMMAND_LIVE, argc, argv, fault) &&
            filter_set_open(ret, settings, &request, fault);
 }
@@ -382,7 +384,9 @@ static void a_direction_without_a_pair_changes_nothing(void **state)
     filter_set_turn(set, &(struct sofa_direction){.azimuth = 90});
     assert_false(filter_set_is_turning(set));
     assert_false(partita_stream_swapping(filter_set_stream(set)));
-    const struct filter_set_request request = {.max_in = 2, .max_out = 2, .rate = SOFA_RATE};
+    const char *ir;
+    const struct filter_set_request request = {
+        .max_in = 2, .max_out = 2, .rate = SOFA_RATE, .ret_ir = &ir};
     assert_false(filter_set_open(&none, &settings, &request, &fault));
     assert_non_null(strstr(fault.text, "finds no pair"));
     lookup_fails = false;

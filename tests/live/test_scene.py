@@ -129,7 +129,7 @@ class Scenes(Steered):
         self.ir(np.ones((99, 2)), "long.wav")
         self.edit(SCENES.replace("b.wav", "long.wav"))
         self.says(child, "read again")
-        self.refused("scene evening", "long.wav: 99 taps, more than the 4", "--max-taps", "the old filter stays")
+        self.refused("scene evening", "s.yaml:4: long.wav: 99 taps, more than the 4", "--max-taps", "the old filter stays")
         self.ok("status", scene="morning", gain=-3, filter="ir.wav")
         self.quits(child)
 
@@ -138,6 +138,13 @@ class Scenes(Steered):
             self.edit(text)
             said = self.fails_live("--scene", "s.yaml", says="s.yaml" + says + "\n")
             self.assertEqual(said.count("\n"), 1)
+        self.write("junk.wav", b"no audio")
+        self.ir(np.ones((9, 3)), "wide.wav")
+        self.ir(np.ones((9, 2)), "good.wav")
+        for text, says in (("filter: junk.wav", "s.yaml:4: junk.wav: "), ("filter: wide.wav", "s.yaml:4: wide.wav: 3 channels"),
+                           ("filter: [good.wav, wide.wav]", "s.yaml:4: good.wav+wide.wav: ")):
+            self.edit("scenes:\n  a: {filter: ir.wav}\n  b:\n    %s" % text)
+            self.fails_live("--scene", "s.yaml", says=says)
         self.edit(SCENES)
         os.mkfifo("pipe")
         self.fails_live("--scene", "pipe", says=["pipe: ", "is not a regular file"])
@@ -231,9 +238,10 @@ MISTAKES = (
     ("scenes:\n  a: {filter: ir.wav}\n  b:\n    filter: no.wav", ":4: no.wav: cannot open: No such file or directory"),
     ("scenes:\n  a:\n    filter: .", ":3: .: is not a regular file, as it must be here"),
     ("scenes:\n  a:\n    filtre: ir.wav", ":3: 'filtre' is not one of the keys " + KEYS),
-    ("scenes:\n  a:\n    filter: ir.wav\n    gain: loud", ":4: gain loud: needs DB|up DB|down DB"),
-    ("scenes:\n  a:\n    filter: ir.wav\n    gain: [1]", ":4: gain: needs DB|up DB|down DB"),
-    ("scenes:\n  a:\n    filter: ir.wav\n    gain: up 3", ":4: gain up 3: is a step; a scene needs a number"),
+    ("scenes:\n  a:\n    filter: ir.wav\n    gain: loud", ":4: gain loud: needs a number"),
+    ("scenes:\n  a:\n    filter: ir.wav\n    gain: [1]", ":4: gain: needs a number"),
+    ("scenes:\n  a:\n    filter: ir.wav\n    gain: up 3", ":4: gain up 3: needs a number"),
+    ("scenes:\n  a:\n    filter: ir.wav\n    dry: loud", ":4: dry loud: needs a number or off"),
     ("scenes:\n  a:\n    filter: ir.wav\n    fade: 1e9", ":4: fade 1e9: is not between 0 and 60000"),
     ("scenes:\n  a: {filter: ir.wav}\n  a: {filter: ir.wav}", ":2: a: is there twice"),
     ("scenes:\n  %s: {filter: ir.wav}" % ("n" * 64), ":2: the name of a scene has 1 to 63 characters"),

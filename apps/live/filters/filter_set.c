@@ -197,11 +197,13 @@ static bool load_responses(struct filter_set *set, struct response *responses,
                            const struct filter_set_request *request, struct fault *fault)
 {
     const struct word_list *irs = &set->settings->irs;
+    *request->ret_ir = irs->words[0];
     if (!response_choose_shape(&set->shape, set->settings, irs->words[0], request, fault))
         return false;
     set->diagonal = !may_load_matrix(set);
     set->kernel = set->settings->max_taps > 0 ? (size_t)set->settings->max_taps : 1;
     for (int i = 0; i < irs->n; i++) {
+        *request->ret_ir = irs->words[i];
         if (!response_load(&responses[i], set->settings, irs->words[i], &set->shape,
                            &set->direction, fault))
             return false;
@@ -210,10 +212,14 @@ static bool load_responses(struct filter_set *set, struct response *responses,
         if (responses[i].length > set->kernel) set->kernel = responses[i].length;
         set->diagonal = set->diagonal && responses[i].diagonal;
     }
+    *request->ret_ir = NULL;
     if (!create_plan(set, fault)) return false;
-    for (set->n = 0; set->n < irs->n; set->n++)
+    for (set->n = 0; set->n < irs->n; set->n++) {
+        *request->ret_ir = irs->words[set->n];
         if (!fill_slot(set, &set->slots[set->n], irs->words[set->n], &responses[set->n], fault))
             return false;
+    }
+    *request->ret_ir = NULL;
     return true;
 }
 

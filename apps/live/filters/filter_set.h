@@ -14,6 +14,7 @@ struct filter_set_request {
     size_t max_in, max_out; // channels of the devices
     double rate;
     struct sofa_direction direction; // of SOFA files
+    const char **ret_ir;             // the one that a fault is about; NULL: none
 };
 
 // The points of the response of a filter, at equal distances on a logarithmic axis.
