@@ -50,15 +50,25 @@ static bool add_words(struct equalizer *e, const char *given, const char *text, 
     return false;
 }
 
-// "3k" or "3k:lr8": the frequency and family of a low pass.
-static bool add_crossing(struct equalizer *e, size_t i, const char *operand, struct fault *fault)
+// "3k" or "3k:lr8": the frequency and family of a low pass. `operands` begin with the first one.
+static bool add_crossing(struct equalizer *e, size_t i, char *const *operands, struct fault *fault)
 {
     char text[TEXT_SIZE];
+    const char *operand = operands[i];
+    struct number frequency;
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(operand, ":"), operand);
+    if (!number_parse(text, QUANTITY_FREQUENCY, &frequency))
+        return fault_usage(fault,
+                           "%s: is no frequency such as 3k or 3k:lr8; several stand apart, as in "
+                           "300 3k",
+                           operand);
     snprintf(text, sizeof text, "lowpass %.99s%s", operand, strchr(operand, ':') ? "" : ":lr4");
     *strchr(text, ':') = ' ';
     if (!add_words(e, operand, text, fault)) return false;
     const struct partita_section *low = &e->sections.list[i];
     e->crossover.crossing[i] = (struct partita_crossing){low->frequency, low->family, low->order};
+    if (i && low->frequency <= low[-1].frequency)
+        return fault_usage(fault, "%s: must be above %s before it", operand, operands[i - 1]);
     return low->family || fault_usage(fault, "%s: needs lr4, bw3, bessel2 or the like", operand);
 }
 
@@ -77,7 +87,8 @@ bool equalizer_parse(struct equalizer *ret, const struct settings *settings, str
     if (s->linear_phase) c->phase = PARTITA_EQUALIZER_LINEAR;
     if (!(s->rate > 0)) return fault_set(fault, "%s needs --rate, for example --rate 48k", kind);
     if (eq && s->n_operands != 3 && !(s->n_operands == 2 && s->sections.n))
-        return fault_set(fault, "eq needs a list or --section, and OUT");
+        return fault_set(fault, "eq needs one list or --section, and OUT, but %d name%s given",
+                         s->n_operands - 1, s->n_operands == 2 ? " is" : "s are");
     if (!eq && (c->bands < 2 || c->bands > PARTITA_MAX_BANDS))
         return fault_set(fault, "crossover needs 1 to %d frequencies, and OUT",
                          PARTITA_MAX_BANDS - 1);
@@ -147,7 +158,7 @@ bool equalizer_read(struct equalizer *equalizer, const struct settings *settings
     const struct settings *s = settings;
     struct equalizer *e = equalizer;
     for (size_t i = 0; i + 1 < e->crossover.bands; i++)
-        if (!add_crossing(e, i, s->files[i + 1], fault)) return false;
+        if (!add_crossing(e, i, s->files + 1, fault)) return false;
     for (int i = 0; i < s->sections.n; i++)
         if (!add_words(e, s->sections.words[i], s->sections.words[i], fault)) return false;
     if (e->crossover.bands > 1) return true;
