@@ -8,6 +8,7 @@
 
 #include "../../lib/base/hash.h"
 #include "audio.h"
+#include "base/memory.h"
 #include "base/number.h"
 #include "base/sample_type.h"
 #include "io/formats/formats.h"
@@ -351,6 +352,7 @@ void audio_reader_close(struct audio_reader *reader)
 {
     if (!reader) return;
     if (reader->ops && reader->ops->close) reader->ops->close(reader);
+    else memory_free(reader->state);
     free(reader->raw);
     source_close(&reader->source);
     if (reader->recording) sigmf_release(reader->recording);

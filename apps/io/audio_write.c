@@ -17,27 +17,17 @@
 #include "io/formats/formats.h"
 #include "io/formats/sigmf.h"
 
-static bool audio_begin(struct audio_writer *writer, const char *path, struct fault *fault)
+static bool audio_begin(struct audio_writer *writer, struct fault *fault)
 {
+    static const struct writer_ops *const writers[] = {[CONTAINER_WAV] = &wav_writer,
+                                                       [CONTAINER_NPY] = &npy_writer,
+                                                       [CONTAINER_RAW] = &raw_writer,
+                                                       [CONTAINER_SNDFILE] = &sndfile_writer,
+                                                       [CONTAINER_TEXT] = &text_writer};
     if (writer->info.tags) tags_copy(&writer->tags, writer->info.tags);
     writer->info.tags = NULL; // the caller's
-    switch (writer->info.container) {
-    case CONTAINER_WAV:
-        writer->ops = &wav_writer;
-        return wav_begin(writer, fault);
-    case CONTAINER_NPY:
-        writer->ops = &npy_writer;
-        return npy_begin(writer, fault);
-    case CONTAINER_RAW:
-        writer->ops = &raw_writer;
-        return true;
-    case CONTAINER_SNDFILE:
-        return sndfile_create(writer, path, fault);
-    case CONTAINER_TEXT:
-        writer->ops = &text_writer;
-        return true;
-    }
-    return false;
+    writer->ops = writers[writer->info.container];
+    return !writer->ops->begin || writer->ops->begin(writer, fault);
 }
 
 static const char *name_size(double bytes, char text[32])
@@ -104,7 +94,7 @@ static bool open_file(struct audio_writer **ret_writer, const char *path,
     }
     sink_from_fd(&w->sink, fd, strcmp(path, "-") == 0 ? "standard output" : path);
     const bool continues = partial && partial->frames;
-    bool good = (continues || check_space(fd, path, info, fault)) && audio_begin(w, path, fault);
+    bool good = (continues || check_space(fd, path, info, fault)) && audio_begin(w, fault);
     w->info.offset = w->sink.position;
     good = good && (!partial || continue_after(w, partial, fault));
     if (good) *ret_writer = w;

@@ -54,6 +54,7 @@ static bool flat_write(struct audio_writer *w, bool as_double, const void *scala
 }
 
 const struct writer_ops wav_writer = {
-    .write = flat_write, .finish = wav_end, .refresh = wav_refresh};
-const struct writer_ops npy_writer = {.write = flat_write, .finish = npy_end, .refresh = npy_end};
+    .write = flat_write, .begin = wav_begin, .finish = wav_end, .refresh = wav_refresh};
+const struct writer_ops npy_writer = {
+    .write = flat_write, .begin = npy_begin, .finish = npy_end, .refresh = npy_end};
 const struct writer_ops raw_writer = {.write = flat_write};

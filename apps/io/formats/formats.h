@@ -20,7 +20,7 @@ struct reader_ops {
     bool (*read)(struct audio_reader *reader, bool as_double, void *scalars, size_t n,
                  size_t *ret_n, struct fault *fault);
     bool (*skip)(struct audio_reader *reader, uint64_t n, struct fault *fault);
-    void (*close)(struct audio_reader *reader); // NULL: nothing to do
+    void (*close)(struct audio_reader *reader); // NULL: memory_free of the state
 };
 
 struct audio_reader {
@@ -41,8 +41,9 @@ struct audio_reader {
 struct writer_ops {
     bool (*write)(struct audio_writer *writer, bool as_double, const void *scalars, size_t n,
                   struct fault *fault);
-    // The others are NULL where there is nothing to do. refresh: headers tell what is written so
-    // far.
+    // The others are NULL where there is nothing to do. begin: headers before the samples; refresh:
+    // headers tell what is written so far.
+    bool (*begin)(struct audio_writer *writer, struct fault *fault);
     bool (*finish)(struct audio_writer *writer, struct fault *fault); // headers
     bool (*refresh)(struct audio_writer *writer, struct fault *fault);
     void (*close)(struct audio_writer *writer);
@@ -89,12 +90,11 @@ bool npy_begin(struct audio_writer *writer, struct fault *fault);
 bool npy_end(struct audio_writer *writer, struct fault *fault);
 
 extern const struct reader_ops flat_reader;
-extern const struct writer_ops wav_writer, npy_writer, raw_writer, text_writer;
+extern const struct writer_ops wav_writer, npy_writer, raw_writer, text_writer, sndfile_writer;
 
 // Readers and writers that transfer samples themselves. sndfile_encoding: the closest encoding that
 // the format of `path` can store. sndfile_is_compressed: whether the size of its samples varies.
 bool sndfile_open(struct audio_reader *reader, struct fault *fault);
-bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault);
 bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding);
 // Whether the suffix is that of a format that libsndfile reads, samples without a header excepted.
 bool sndfile_is_named(const char *path);

@@ -373,13 +373,9 @@ static void sndfile_close_writer(struct audio_writer *w)
     if (w->state) sf_close(w->state);
 }
 
-static const struct writer_ops sndfile_writer = {.write = sndfile_write,
-                                                 .finish = sndfile_finish,
-                                                 .refresh = sndfile_refresh,
-                                                 .close = sndfile_close_writer};
-
-bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault)
+static bool sndfile_begin(struct audio_writer *writer, struct fault *fault)
 {
+    const char *path = writer->sink.name;
     SF_VIRTUAL_IO io = {sndfile_sink_length, sndfile_sink_seek, no_read, sndfile_sink_write,
                         sndfile_sink_tell};
     const double rate = container_rate(CONTAINER_SNDFILE, path, writer->info.rate);
@@ -393,7 +389,12 @@ bool sndfile_create(struct audio_writer *writer, const char *path, struct fault 
     if (!writer->state)
         return fault_set(fault, "%s: cannot write %zu channels at %.0f Hz: %s", writer->sink.name,
                          writer->info.channels, rate, sf_strerror(NULL));
-    writer->ops = &sndfile_writer;
     tags_visit(&writer->tags, write_text, writer->state);
     return true;
 }
+
+const struct writer_ops sndfile_writer = {.write = sndfile_write,
+                                          .begin = sndfile_begin,
+                                          .finish = sndfile_finish,
+                                          .refresh = sndfile_refresh,
+                                          .close = sndfile_close_writer};

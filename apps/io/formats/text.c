@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "formats.h"
 
 enum { TEXT_BUFFER = 65536, MAX_LINE = 256 };
@@ -106,13 +107,7 @@ static bool text_skip(struct audio_reader *reader, uint64_t n, struct fault *fau
     return true;
 }
 
-static void text_close(struct audio_reader *reader)
-{
-    free(reader->state);
-}
-
-static const struct reader_ops text_reader = {
-    .read = text_read, .skip = text_skip, .close = text_close};
+static const struct reader_ops text_reader = {.read = text_read, .skip = text_skip};
 
 static bool skip_lines_of_text(struct audio_reader *r, uint64_t n, struct fault *fault)
 {
@@ -127,8 +122,8 @@ static bool skip_lines_of_text(struct audio_reader *r, uint64_t n, struct fault 
 
 bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *fault)
 {
-    reader->state = calloc(1, sizeof(struct text));
-    if (!reader->state) return fault_set(fault, "out of memory");
+    reader->state = memory_allocate_zeros(sizeof(struct text));
+    if (!reader->state) return memory_fault(fault, "%s", reader->source.name);
     reader->ops = &text_reader;
     reader->info = (struct audio_info){
         .container = CONTAINER_TEXT,
