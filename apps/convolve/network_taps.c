@@ -29,14 +29,6 @@ static bool add_dry_units(struct matrix *m, const struct settings *s, struct fau
     return true;
 }
 
-// Whether all is muted.
-static bool is_silent(const struct matrix *m)
-{
-    for (size_t i = 0; i < count_firs(m); i++)
-        if (m->firs[i].taps) return false;
-    return true;
-}
-
 static void scale_matrix(struct matrix *m, double decibels)
 {
     const double factor = pow(10, decibels / 20);
@@ -146,7 +138,9 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
     shorten_and_delay(&m, settings);
     bool good = add_dry_units(&m, settings, fault);
     scale_matrix(&m, options_gain(settings));
-    if (good && is_silent(&m)) {
+    size_t heard = 0;
+    while (heard < count_firs(&m) && !m.firs[heard].taps) heard++;
+    if (good && heard == count_firs(&m)) {
         report_warning(settings, "%s: has no path from an input to an output: the result is silent",
                        network->path);
         good = matrix_add_unit(&m, 0, 0, 0, fault);

@@ -275,17 +275,12 @@ static bool feed_input(struct pass *p, struct fault *fault)
     return true;
 }
 
-// A compressed file may end before its header says. The range of a shard was chosen by the header,
-// and silence would be appended up to its end.
-static bool check_end_of_shard(const struct pass *p, struct fault *fault)
-{
-    return !p->shard->active || !audio_shortfall(p->reader) ||
-           fault_set(fault, "%s", audio_shortfall(p->reader));
-}
-
-// Input that is there but was not read would be silence in the result.
+// Input that is there but was not read would be silence in the result. So would that of a shard be,
+// whose range was chosen by a header, where a compressed file ends before that says.
 static bool check_consumed(const struct pass *p, struct fault *fault)
 {
+    if (p->shard->active && audio_shortfall(p->reader))
+        return fault_set(fault, "%s", audio_shortfall(p->reader));
     const uint64_t frames = audio_reader_info(p->reader)->frames, read = (uint64_t)p->consumed;
     const int64_t limit = input_limit(p);
     if (frames == SIZE_UNKNOWN || audio_shortfall(p->reader) || audio_interrupted(p->reader) ||
@@ -333,8 +328,7 @@ static bool pass_transfer(struct pass *p, struct fault *fault)
     }
     start_threads(p);
     if (p->origin < 0 && !feed_silence(p, -p->origin, fault)) return false;
-    if (!feed_input(p, fault) || !check_end_of_shard(p, fault) || !check_consumed(p, fault))
-        return false;
+    if (!feed_input(p, fault) || !check_consumed(p, fault)) return false;
     p->count = range_count(&p->range, p->consumed * p->settings->up, stride);
     p->stats->frames_in = (uint64_t)p->consumed;
     p->stats->tail =

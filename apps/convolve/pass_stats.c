@@ -108,24 +108,12 @@ static json_t *calls_object(const struct pass_stats *s)
 {
     const struct partita_stream_stats *calls = &s->calls;
     if (!calls->calls) return json_null();
-    json_t *j = json_object();
-    json_object_set_new(j, "count", json_integer((json_int_t)calls->calls));
-    json_object_set_new(j, "frames", json_integer((json_int_t)s->call_frames));
-    json_object_set_new(j, "missed",
-                        s->rate > 0 ? json_integer((json_int_t)calls->missed) : json_null());
-    json_object_set_new(j, "mean", json_finite(calls->mean));
-    json_object_set_new(j, "p50", json_finite(calls->p50));
-    json_object_set_new(j, "p99", json_finite(calls->p99));
-    json_object_set_new(j, "p999", json_finite(calls->p999));
-    json_object_set_new(j, "max", json_finite(calls->max));
-    return j;
-}
-
-static json_t *known(bool is_known, json_t *value)
-{
-    if (is_known) return value;
-    json_decref(value);
-    return json_null();
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "count", (json_int_t)calls->calls,
+                     "frames", (json_int_t)s->call_frames, "missed",
+                     s->rate > 0 ? json_integer((json_int_t)calls->missed) : json_null(), "mean",
+                     json_finite(calls->mean), "p50", json_finite(calls->p50), "p99",
+                     json_finite(calls->p99), "p999", json_finite(calls->p999), "max",
+                     json_finite(calls->max));
 }
 
 bool pass_stats_print_json(const struct pass_stats *s, const struct settings *settings, FILE *to)
@@ -156,8 +144,8 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
     json_object_set_new(j, "truncated", json_boolean(s->truncated));
     json_object_set_new(j, "interrupted", json_boolean(s->interrupted));
     json_object_set_new(j, "seconds", json_finite(s->seconds));
-    json_object_set_new(j, "times_real_time",
-                        known(s->rate > 0 && s->seconds > 0, json_finite(times_real_time(s))));
+    const bool timed = s->rate > 0 && s->seconds > 0;
+    json_object_set_new(j, "times_real_time", json_finite(timed ? times_real_time(s) : NAN));
     json_object_set_new(j, "calls", calls_object(s));
     bool good = j && json_dumpf(j, to, one_line ? JSON_COMPACT : JSON_INDENT(2)) == 0 &&
                 fputc('\n', to) != EOF && fflush(to) == 0;

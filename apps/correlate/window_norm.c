@@ -178,16 +178,6 @@ static bool reserve_rows(struct window_norm *w, size_t n, struct fault *fault)
     return true;
 }
 
-// At the end of a block: replaces energies by their sums from the end of the block back.
-static void sum_backwards(double *energies, size_t n)
-{
-    struct compensated_sum sum = {0};
-    while (n-- > 0) {
-        sum_add(&sum, energies[n]);
-        energies[n] = sum.high;
-    }
-}
-
 // Adds one frame's energy of a group; returns the energy of the window that it ends.
 static double slide_energy(struct window_norm *w, const void *x, size_t frame, size_t group)
 {
@@ -200,7 +190,8 @@ static double slide_energy(struct window_norm *w, const void *x, size_t frame, s
     if (w->at + 1 < w->length) return sum->high + energies[w->at + 1];
     const double window = sum->high;
     *sum = (struct compensated_sum){0};
-    sum_backwards(energies, w->length);
+    struct compensated_sum back = {0}; // at the end of a block: energies become sums from there
+    for (size_t n = w->length; n-- > 0; energies[n] = back.high) sum_add(&back, energies[n]);
     return window;
 }
 

@@ -17,7 +17,6 @@
 
 static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *fault)
 {
-    r->ops = &flat_reader;
     if (wav_parse(&r->source, max_channels, &r->info, &r->tags, fault)) {
         flat_limit_frames(r);
         return true;
@@ -32,7 +31,6 @@ static bool open_raw(struct audio_reader *r, const struct audio_request *request
                      struct fault *fault)
 {
     const struct content *content = request->headed ? NULL : content_of(&r->source);
-    r->ops = &flat_reader;
     if (content)
         return fault_set(fault, "%s: begins like %s, not with raw samples; %s", r->source.name,
                          content->name,
@@ -42,7 +40,6 @@ static bool open_raw(struct audio_reader *r, const struct audio_request *request
 
 static bool open_npy(struct audio_reader *r, size_t max_channels, struct fault *fault)
 {
-    r->ops = &flat_reader;
     if (!npy_parse(&r->source, max_channels, &r->info, fault)) return false;
     flat_limit_frames(r);
     return true;
@@ -130,6 +127,7 @@ static bool open_any(struct audio_reader *r, const struct audio_request *request
 static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r,
                         const struct audio_request *request, struct fault *fault)
 {
+    r->ops = &flat_reader; // of most formats
     if (!open_any(r, request, fault)) {
         audio_reader_close(r);
         return false;

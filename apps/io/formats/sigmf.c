@@ -182,15 +182,6 @@ static bool parse_headers(struct sigmf *sigmf, const json_t *captures, struct fa
     return true;
 }
 
-static bool parse_data_name(struct sigmf *ret, const char *dataset, struct fault *fault)
-{
-    const int n_folder = (int)(path_base(ret->meta) - ret->meta);
-    const bool fits =
-        dataset ? snprintf(ret->data, PATH_MAX, "%.*s%s", n_folder, ret->meta, dataset) < PATH_MAX
-                : with_suffix(ret->data, ret->meta, DATA);
-    return fits || fault_set(fault, "%s: name too long", ret->meta);
-}
-
 // archive: the file that holds metadata and samples, or NULL.
 static bool sigmf_parse(struct sigmf *ret, const char *archive, struct fault *fault)
 {
@@ -202,9 +193,12 @@ static bool sigmf_parse(struct sigmf *ret, const char *archive, struct fault *fa
     // The name of standard input is no file's.
     if (dataset && (!*dataset || strcmp(dataset, "-") == 0 || strchr(dataset, '/')))
         return fault_set(fault, "%s: core:dataset %s is not a file name", ret->meta, dataset);
-    if (!sigmf_parse_global(global, ret->meta, ret, fault) ||
-        !parse_headers(ret, captures, fault) || !parse_data_name(ret, dataset, fault))
+    const int n_folder = (int)(path_base(ret->meta) - ret->meta);
+    if (!sigmf_parse_global(global, ret->meta, ret, fault) || !parse_headers(ret, captures, fault))
         return false;
+    if (!(dataset ? snprintf(ret->data, PATH_MAX, "%.*s%s", n_folder, ret->meta, dataset) < PATH_MAX
+                  : with_suffix(ret->data, ret->meta, DATA)))
+        return fault_set(fault, "%s: name too long", ret->meta);
     if (!archive) return true;
     const bool found = sigmf_archive_samples(archive, ret->data, &ret->part, fault);
     snprintf(ret->data, PATH_MAX, "%s", archive);
