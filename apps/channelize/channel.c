@@ -52,11 +52,10 @@ static bool choose_centre(struct channel *c, const struct channel_source *source
 static bool is_like(const struct channel *a, const struct channel *b)
 {
     enum { FIRST = COLUMN_BANDWIDTH, N = N_COLUMNS - FIRST };
-    if (a->settings.up != b->settings.up || a->settings.stride != b->settings.stride ||
-        memcmp(a->row->value + FIRST, b->row->value + FIRST, N * sizeof *a->row->value) != 0)
-        return false;
-    return !a->row->taps == !b->row->taps &&
-           (!a->row->taps || strcmp(a->row->taps, b->row->taps) == 0);
+    const char *x = a->row->taps, *y = b->row->taps;
+    return a->settings.up == b->settings.up && a->settings.stride == b->settings.stride &&
+           memcmp(a->row->value + FIRST, b->row->value + FIRST, N * sizeof *a->row->value) == 0 &&
+           (x && y ? strcmp(x, y) == 0 : x == y);
 }
 
 static bool load_taps(struct channel *c, const struct channel_source *source, struct fault *fault)

@@ -42,22 +42,6 @@ static void print_object(const struct peak_report *r, const struct match *m)
     json_decref(j);
 }
 
-void *peak_report_reserve(void *array, size_t n, size_t *capacity, size_t size, struct fault *fault)
-{
-    void *grown = memory_append(array, n, capacity, size);
-    if (!grown) fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks", n);
-    return grown;
-}
-
-static bool keep(struct peak_report *r, const struct match *match, struct fault *fault)
-{
-    struct match *grown = peak_report_reserve(r->matches, r->n, &r->capacity, sizeof *grown, fault);
-    if (!grown) return false;
-    r->matches = grown;
-    r->matches[r->n] = *match;
-    return true;
-}
-
 bool peak_report_add(void *context, const struct peak *peak, struct fault *fault)
 {
     struct peak_report *r = context;
@@ -67,7 +51,11 @@ bool peak_report_add(void *context, const struct peak *peak, struct fault *fault
                                 .magnitude = peak->magnitude,
                                 .phase = peak->phase,
                                 .channel = peak->channel};
-    if (r->keep && !keep(r, &match, fault)) return false;
+    struct match *grown =
+        r->keep ? memory_append(r->matches, r->n, &r->capacity, sizeof *grown) : NULL;
+    if (r->keep && !grown)
+        return fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks", r->n);
+    if (grown) (r->matches = grown)[r->n] = match;
     r->n++;
     if (r->json) print_object(r, &match);
     else print_line(r, &match);

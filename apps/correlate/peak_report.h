@@ -37,10 +37,6 @@ void peak_report_begin(const struct peak_report *report);
 // For struct peaks_request; context: the report.
 bool peak_report_add(void *context, const struct peak *peak, struct fault *fault);
 
-// `array` with space for one element of `size` bytes after its n, at this or another address. NULL,
-// with a fault: no memory, and the array stays.
-void *peak_report_reserve(void *array, size_t n, size_t *capacity, size_t size,
-                          struct fault *fault);
 void peak_report_release(struct peak_report *report);
 
 #endif

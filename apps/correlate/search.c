@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/report.h"
 
 bool search_check_usage(const struct settings *settings, struct fault *fault)
@@ -46,9 +47,9 @@ uint64_t search_distance(const struct settings *settings, uint64_t length)
 bool search_collect(void *context, const struct peak *peak, struct fault *fault)
 {
     struct search *s = context;
-    struct peak *grown =
-        peak_report_reserve(s->found, s->n_found, &s->capacity, sizeof *grown, fault);
-    if (!grown) return false;
+    struct peak *grown = memory_append(s->found, s->n_found, &s->capacity, sizeof *grown);
+    if (!grown)
+        return fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks", s->n_found);
     s->found = grown;
     s->found[s->n_found] = *peak;
     s->found[s->n_found++].index += s->offset;

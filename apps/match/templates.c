@@ -283,15 +283,6 @@ static bool print_matches(struct job *job, struct fault *fault)
     return good;
 }
 
-// How the input ended.
-static int conclude(const struct job *job)
-{
-    const struct settings *s = &job->settings;
-    const bool truncated = report_input(s, job->in), interrupted = audio_interrupted(job->in);
-    if (interrupted) report_warning(s, "interrupted after %zu frames", job->n);
-    return report_close(COMMAND_CORRELATE, truncated || interrupted ? EXIT_DEGRADED : EXIT_DONE);
-}
-
 static void release(struct job *job)
 {
     for (size_t i = 0; i < job->n_templates; i++) {
@@ -321,8 +312,12 @@ int correlate_main(const struct settings *settings)
            read_signal(&job, &fault) && find_matches(&job, &fault);
     good = processes_agree(&job.processes, good, &fault) && print_matches(&job, &fault);
     int status = fault.usage ? EXIT_USAGE : EXIT_FAILED;
-    if (good) status = conclude(&job);
-    else if (!job.processes.rank) report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
+    if (good) {
+        const bool interrupted = audio_interrupted(job.in),
+                   degraded = report_input(&job.settings, job.in) || interrupted;
+        if (interrupted) report_warning(&job.settings, "interrupted after %zu frames", job.n);
+        status = report_close(COMMAND_CORRELATE, degraded ? EXIT_DEGRADED : EXIT_DONE);
+    } else if (!job.processes.rank) report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
     release(&job);
     processes_end(&job.processes);
     return status;

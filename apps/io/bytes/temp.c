@@ -242,26 +242,21 @@ int temp_open_unnamed(const char *path, struct fault *fault)
     return fd;
 }
 
-static int open_partial(const char *partial, mode_t mode, struct fault *fault)
-{
-    int fd = open(partial, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd >= 0 && fchmod(fd, mode) == 0) return fd;
-    fault_set(fault, "%s: cannot create: %s", partial, strerror(errno));
-    if (fd >= 0) close(fd);
-    return -1;
-}
-
 int temp_resume(struct temp *temp, const char *path, const char *partial, struct fault *fault)
 {
     *temp = (struct temp){.keep = true};
     mode_t mode;
-    int fd = -1;
     temp->final = temp_final(path, &mode, fault);
     temp->temporary = strdup(partial);
     if (!temp->temporary) fault_set(fault, "out of memory");
-    if (temp->final && temp->temporary) fd = open_partial(partial, mode, fault);
-    if (fd < 0) temp_discard(temp);
-    return fd;
+    if (temp->final && temp->temporary) {
+        const int fd = open(partial, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd >= 0 && fchmod(fd, mode) == 0) return fd;
+        fault_set(fault, "%s: cannot create: %s", partial, strerror(errno));
+        if (fd >= 0) close(fd);
+    }
+    temp_discard(temp);
+    return -1;
 }
 
 static void temp_release(struct temp *temp)

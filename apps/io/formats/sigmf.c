@@ -208,11 +208,9 @@ static bool sigmf_parse(struct sigmf *ret, const char *archive, struct fault *fa
 static json_t *load_file(const char *path, struct sigmf *ret, struct fault *fault)
 {
     json_error_t error;
-    if (!with_suffix(ret->meta, path, META)) {
-        fault_set(fault, "%s: name too long", path);
-        return NULL;
-    }
-    FILE *file = regular_open(ret->meta, fault);
+    const bool fits =
+        with_suffix(ret->meta, path, META) || fault_set(fault, "%s: name too long", path);
+    FILE *file = fits ? regular_open(ret->meta, fault) : NULL;
     if (!file) return NULL;
     json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
