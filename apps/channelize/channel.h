@@ -44,4 +44,22 @@ bool channel_plan(struct channel *channels, size_t i, const struct channel_sourc
 // The channel whose taps and filter it has: itself or an earlier one.
 const struct channel *channel_like(const struct channel *channel);
 
+// spectrum.c: adds frames of IN to their spectrum, and writes the picture `path`, with the bands of
+// the channels, which appears only when it is complete.
+enum { SPECTRUM_LAGS = 2048 };
+struct spectrum {
+    double sums[2][SPECTRUM_LAGS]; // real and imaginary parts of correlations
+    uint64_t calls;
+};
+#ifdef HAVE_CAIRO
+bool spectrum_add(struct spectrum *spectrum, enum partita_type type, const void *x, size_t n,
+                  struct fault *fault);
+bool spectrum_write(struct spectrum *spectrum, const struct channel_source *source,
+                    const struct channel *channels, size_t n, const char *path,
+                    struct fault *fault);
+#else // picture_check refuses --plot
+#define spectrum_add(...) true
+#define spectrum_write(...) true
+#endif
+
 #endif

@@ -22,6 +22,7 @@
 #include "convolve/pass_stats.h"
 #include "convolve/usage.h"
 #include "io/bytes/temp.h"
+#include "picture/check.h"
 
 enum { CHUNK = 1 << 16 }; // frames that are read at once
 
@@ -37,6 +38,7 @@ struct job {
     struct sigmf recording;     // metadata of IN, in which captures have a frequency
     struct processes processes; // none
     struct pass_stats stats;
+    struct spectrum spectrum; // with --plot
     void *frames;
     struct fault log;
 };
@@ -360,7 +362,9 @@ static bool run_pass(struct job *job, struct fault *fault)
     while (n && first_block(job) < UINT64_MAX) {
         const uint64_t at = audio_position(job->in);
         if (!audio_read(job->in, job->source.type, job->frames, CHUNK, &n, fault) ||
-            !replace_nonfinite(job, n, at, fault))
+            !replace_nonfinite(job, n, at, fault) ||
+            (job->settings.plot && n &&
+             !spectrum_add(&job->spectrum, job->source.type, job->frames, n, fault)))
             return false;
         feed(job, job->frames, n);
     }
@@ -468,13 +472,17 @@ int channelize_main(const struct settings *settings)
     interrupt_install();
     signal(SIGPIPE, SIG_IGN); // a reader that ends concerns its channel only
     job.source.table = &job.table;
-    const bool good = table_read(&job.table, settings->operands[0], &fault) &&
-                      open_signal(&job, &raw, &fault) && make_metadata(&job, &fault) &&
-                      plan_channels(&job, &fault) && open_channelizer(&job, &fault) &&
-                      open_outputs(&job, &fault) && run_pass(&job, &fault);
+    const bool good =
+        picture_check(settings, &fault) &&
+        (!settings->plot || temp_differs(settings->plot, settings->operands, 2, &fault)) &&
+        table_read(&job.table, settings->operands[0], &fault) && open_signal(&job, &raw, &fault) &&
+        make_metadata(&job, &fault) && plan_channels(&job, &fault) &&
+        open_channelizer(&job, &fault) && open_outputs(&job, &fault) && run_pass(&job, &fault);
     if (good) finish_outputs(&job);
-    const int status =
-        good ? conclude(&job) : report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
+    int status = good ? conclude(&job) : report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
+    if (good && settings->plot &&
+        !spectrum_write(&job.spectrum, &job.source, job.channels, job.n, settings->plot, &fault))
+        status = report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
     release(&job);
     return status;
 }

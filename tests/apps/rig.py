@@ -15,6 +15,7 @@ import sys
 import tempfile
 import traceback
 import unittest
+import zlib
 
 import numpy as np
 
@@ -25,6 +26,41 @@ U = {np.dtype("f4"): 2.0**-24, np.dtype("c8"): 2.0**-24, np.dtype("f8"): 2.0**-5
 
 def gate(dtype):
     return 3 * U[np.dtype(dtype)] * math.sqrt(20)
+
+
+def unfiltered(kind, row, above):
+    """The bytes of a row of a PNG of 3 bytes a pixel, by the filter that it begins with."""
+    if kind < 2:
+        return np.cumsum(row.reshape(-1, 3), axis=0, dtype="u1").ravel() if kind else row
+    if kind == 2:
+        return row + above
+    row, above = [int(v) for v in row], [0, 0, 0] + [int(v) for v in above]
+    for i, up in enumerate(above[3:]):
+        left, corner = (row[i - 3], above[i]) if i > 2 else (0, 0)
+        guess = (left + up) // 2
+        if kind == 4:
+            guess = min((left, up, corner), key=lambda v: abs(left + up - corner - v))
+        row[i] = (row[i] + guess) % 256
+    return np.array(row, "u1")
+
+
+def picture(data):
+    """[height][width][3] of a PNG of 8 bits; only what cairo writes."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, body, size = 8, b"", None
+    while at < len(data):
+        length, = struct.unpack_from(">I", data, at)
+        name, chunk = data[at + 4:at + 8], data[at + 8:at + 8 + length]
+        assert zlib.crc32(name + chunk) == struct.unpack_from(">I", data, at + 8 + length)[0]
+        if name == b"IHDR":
+            size = struct.unpack(">II", chunk[:8])
+        if name == b"IDAT":
+            body += chunk
+        at += 12 + length
+    rows = [np.zeros(3 * size[0], "u1")]
+    for row in np.frombuffer(zlib.decompress(body), "u1").reshape(size[1], 1 + 3 * size[0]):
+        rows.append(unfiltered(row[0], row[1:], rows[-1]))
+    return np.reshape(rows[1:], (size[1], size[0], 3))
 
 
 def wav_bytes(frames, rate=48000, bits=16, tag=None, riff=None, data=None, before=b"", after=b"", align=None,

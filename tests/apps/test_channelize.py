@@ -354,6 +354,65 @@ class Formats(Channelize):
                    says="NaN or infinite sample in")
 
 
+class Picture(Channelize):
+    BANDS, CURVE = ((224, 240, 224), (204, 227, 242)), (26, 92, 173)
+
+    def draw(self, rows, *arguments, **more):
+        done = self.run_table(rows, *arguments, "--plot", "p.png", rc=None, **more)
+        if b"without cairo" in done.stderr:
+            self.skipTest("built without cairo")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        picture = rig.picture(self.read("p.png"))
+        self.assertEqual(picture.shape, (640, 1400, 3))
+        return picture
+
+    def columns(self, picture, colour, row):
+        """Where a row has the colour, up to a grid line or the rounding of an edge, as shares of the axis."""
+        at = np.flatnonzero((abs(picture[row].astype(int) - colour) <= 2).all(axis=1))
+        return (at.min() - 90) / 1270, (at.max() + 1 - 90) / 1270
+
+    def highest(self, picture):
+        rows, columns = np.nonzero((abs(picture.astype(int) - self.CURVE) <= 30).all(axis=2))
+        return (columns[rows == rows.min()].mean() + 0.5 - 90) / 1270
+
+    def test_bands_and_spectrum(self):
+        carrier = 3 * np.exp(2j * np.pi * 30000 / RATE * np.arange(len(self.x)))
+        self.write("x.cf32", (0.01 * self.x + carrier).astype("c8").tobytes())
+        rows = [{"name": "a", "centre": -60000, "rate": 24000, "bandwidth": 20000}, {"name": "b", "centre": 30000, "rate": 48000}]
+        picture, pixel = self.draw(rows, "--frequency", "434M"), 2 / 1270
+        for row, colour, centre, width in ((rows[0], self.BANDS[0], -60000, 20000), (rows[1], self.BANDS[1], 30000, 48000)):
+            low, high = self.columns(picture, colour, 125)
+            self.assertAlmostEqual(low, 0.5 + (centre - width / 2) / RATE, delta=pixel)
+            self.assertAlmostEqual(high, 0.5 + (centre + width / 2) / RATE, delta=pixel)
+        self.assertAlmostEqual(self.highest(picture), 0.5 + 30000 / RATE, delta=pixel)
+        # The carrier's power is 9, that of the noise 2e-4 in the whole band: in a bin of the spectrum, of some 1e-3 of it,
+        # the noise is more than 70 dB lower, and without skirts from bin to bin.
+        curve = [np.flatnonzero((abs(picture[121:560, 90 + int(1270 * share)].astype(int) - self.CURVE) <= 60).all(axis=1))
+                 for share in (0.02, 0.2, 0.55, 0.7, 0.97)]
+        self.assertTrue(all(len(rows) and rows.min() > 300 for rows in curve), curve)
+        self.assertEqual(self.read("p.png"), (self.draw(rows, "--frequency", "434M", "-t", 2), self.read("p.png"))[1])
+
+    def test_real_signals_and_many_channels(self):
+        x = 0.01 * self.x.real + np.sin(2 * np.pi * 90000 / RATE * np.arange(len(self.x)))
+        self.write("x.f32", x.astype("f4").tobytes())
+        rows = [{"name": "n%d" % i, "centre": 4000 * i + 3000, "rate": 3000} for i in range(25)]
+        picture = self.draw(rows, file="x.f32")
+        self.assertAlmostEqual(self.highest(picture), 90000 / (RATE / 2), delta=2 / 1270)
+        self.assertAlmostEqual(self.columns(picture, self.BANDS[0], 125)[0], 1500 / (RATE / 2), delta=2 / 1270)
+        self.write("x.f32", b"")
+        self.draw(rows[:1], file="x.f32")
+
+    def test_pictures_that_cannot_be_written(self):
+        self.draw(self.some_rows())
+        self.fails("channelize", "-r", RATE, "--plot", "p.pdf", "t.csv", "x.cf32", "{name}.cf32", says="p.pdf: the picture is a PNG")
+        os.symlink("x.cf32", "x.png")
+        self.fails("channelize", "-r", RATE, "--plot", "x.png", "t.csv", "x.cf32", "{name}.cf32", says="x.png: is the input")
+        os.remove("a.cf32")
+        done = self.run_table(self.some_rows(), "--plot", "nowhere/p.png", rc=1)
+        self.assertIn(b"nowhere/p.png: cannot create", done.stderr)
+        self.assertEqual(len(self.read("a.cf32")), 8 * -(-50001 // 10))
+
+
 class Json(Channelize):
     def load(self, done):
         said = schemas.load(done.stdout)
