@@ -54,10 +54,8 @@ enum container container_of_name(const char *path, bool *ret_known)
 
 bool container_is_lossy(const char *path)
 {
-    static const char *const lossy[] = {".ogg", ".oga", ".opus"};
-    for (size_t i = 0; i < sizeof lossy / sizeof *lossy; i++)
-        if (strcasecmp(suffix_of(path), lossy[i]) == 0) return true;
-    return false;
+    return path_ends_with(path, ".ogg") || path_ends_with(path, ".oga") ||
+           path_ends_with(path, ".opus");
 }
 
 bool container_encoding(enum container container, const char *path, struct encoding requested,

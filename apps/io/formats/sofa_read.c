@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A pair of a SOFA file, checked.
 #include <math.h>
-#include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
 #include "sofa.h"
 
 bool sofa_is_named(const char *path)
 {
-    const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, ".sofa") == 0;
+    return path_ends_with(path, ".sofa");
 }
 
 float *sofa_pair(const struct sofa *sofa, const char *path, const struct sofa_direction *direction,
