@@ -384,13 +384,6 @@ static int convolve_conclude(struct convolve_job *job)
     return good ? status : EXIT_FAILED;
 }
 
-// Of a pipe only what was read is known.
-static uint64_t signal_frames(const struct convolve_job *job)
-{
-    const uint64_t frames = audio_reader_info(job->in)->frames;
-    return frames == SIZE_UNKNOWN ? job->stats.frames_in : frames;
-}
-
 static bool begin_shard(struct convolve_job *job, struct fault *fault)
 {
     const struct settings *s = job->shard.settings = &job->settings;
@@ -423,8 +416,10 @@ static bool compute(struct convolve_job *job, const struct encoding *raw_in,
         job->out = NULL;
         good = shard_finish(&job->shard, out, &job->stats.written, fault);
     }
+    uint64_t frames = good ? audio_reader_info(job->in)->frames : 0;
+    if (frames == SIZE_UNKNOWN) frames = job->stats.frames_in; // of a pipe: what was read
     good = good && search_combine(&job->search, &job->search_request, fault) &&
-           search_annotate(&job->search, &job->search_request, signal_frames(job), fault);
+           search_annotate(&job->search, &job->search_request, frames, fault);
     return processes_agree(&job->processes, good, fault) &&
            pass_stats_combine(&job->stats, &job->processes, fault);
 }

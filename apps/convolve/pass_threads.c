@@ -57,12 +57,6 @@ static void frame_queue_push(struct frame_queue *queue, void *frames, size_t n)
     frame_queue_update(queue, &queue->n_pushed, NULL);
 }
 
-// Nothing follows.
-static void frame_queue_end(struct frame_queue *queue)
-{
-    frame_queue_update(queue, NULL, &queue->ended);
-}
-
 // Receiver: waits for frames and returns them, NULL at the end; they stay valid until pop.
 static void *frame_queue_front(struct frame_queue *queue, size_t *ret_n)
 {
@@ -78,17 +72,6 @@ static void *frame_queue_front(struct frame_queue *queue, size_t *ret_n)
     return frames;
 }
 
-static void frame_queue_pop(struct frame_queue *queue)
-{
-    frame_queue_update(queue, &queue->n_popped, NULL);
-}
-
-// No more frames are wanted.
-static void frame_queue_cancel(struct frame_queue *queue)
-{
-    frame_queue_update(queue, NULL, &queue->cancelled);
-}
-
 static void *read_ahead(void *context)
 {
     struct pass_input *in = context;
@@ -102,7 +85,7 @@ static void *read_ahead(void *context)
         if (left != SIZE_UNKNOWN) left -= n;
         frame_queue_push(&in->queue, buffer, n);
     }
-    frame_queue_end(&in->queue);
+    frame_queue_update(&in->queue, NULL, &in->queue.ended);
     return NULL;
 }
 
@@ -117,7 +100,7 @@ bool pass_input_begin(struct pass_input *input, size_t frame_bytes)
 bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
                      struct fault *fault)
 {
-    if (*ret_frames) frame_queue_pop(&input->queue);
+    if (*ret_frames) frame_queue_update(&input->queue, &input->queue.n_popped, NULL);
     *ret_frames = frame_queue_front(&input->queue, ret_n);
     if (*ret_frames) return true;
     *ret_n = 0;
@@ -128,7 +111,7 @@ bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
 void pass_input_end(struct pass_input *input)
 {
     if (!input->running) return;
-    frame_queue_cancel(&input->queue);
+    frame_queue_update(&input->queue, NULL, &input->queue.cancelled);
     pthread_join(input->thread, NULL);
     input->running = false;
     frame_queue_close(&input->queue);
@@ -154,11 +137,11 @@ static void *write_behind(void *context)
     struct pass_output *out = context;
     size_t n = 0;
     for (void *frames; (frames = frame_queue_front(&out->queue, &n));
-         frame_queue_pop(&out->queue)) {
+         frame_queue_update(&out->queue, &out->queue.n_popped, NULL)) {
         out->failed = !pass_output_write(out, frames, n, &out->fault);
         if (out->failed) break;
     }
-    if (out->failed) frame_queue_cancel(&out->queue);
+    if (out->failed) frame_queue_update(&out->queue, NULL, &out->queue.cancelled);
     return NULL;
 }
 
@@ -185,7 +168,7 @@ void pass_output_send(struct pass_output *output, void *frames, size_t n)
 bool pass_output_end(struct pass_output *output, bool good, struct fault *fault)
 {
     if (!output->running) return good;
-    frame_queue_end(&output->queue);
+    frame_queue_update(&output->queue, NULL, &output->queue.ended);
     pthread_join(output->thread, NULL);
     output->running = false;
     frame_queue_close(&output->queue);

@@ -47,18 +47,6 @@ static size_t choose_segment(const struct runner *r, uint64_t frames, size_t str
     return (segment + stride - 1) / stride * stride;
 }
 
-// The latency that the engine may have: for a pipe the length of the filter, but at least 8192
-// frames; for a file four times the length, but at least 65536 frames. More would cost memory and
-// gain little.
-static size_t max_latency(const struct runner *r, const struct runner_request *q)
-{
-    if (q->settings->block) return (size_t)q->settings->block;
-    const size_t length = r->history + 1;
-    const size_t min = q->is_pipe ? 8192 : 65536;
-    const size_t latency = q->is_pipe ? length : 4 * length;
-    return latency > min ? latency : min;
-}
-
 static struct partita_problem runner_problem(const struct runner *r, const struct runner_request *q)
 {
     const struct taps *taps = q->taps;
@@ -78,8 +66,11 @@ static struct partita_problem runner_problem(const struct runner *r, const struc
         problem.pad_begin[0] = (ptrdiff_t)(taps->length - 1) - (ptrdiff_t)(r->history * r->up);
         return problem;
     }
+    // The latency of an engine for a pipe is the length of the filter, but at least 8192 frames;
+    // for a file four times the length, but at least 65536. More would cost memory and gain little.
+    const size_t min = q->is_pipe ? 8192 : 65536, max = (r->history + 1) * (q->is_pipe ? 1 : 4);
     problem.block = (size_t)q->settings->block;
-    problem.latency = max_latency(r, q);
+    problem.latency = problem.block ? problem.block : max > min ? max : min;
     return problem;
 }
 

@@ -50,21 +50,15 @@ static json_t *annotation_of(const struct match *m, const struct search_request 
     int64_t end = m->sample + (int64_t)q->length, number;
     if (end > 0 && frames < (uint64_t)end) end = (int64_t)frames;
     char text[128];
-    json_t *j = json_object();
     if (__builtin_add_overflow(offset, start, &number)) number = INT64_MAX;
-    json_object_set_new(j, "core:sample_start", json_integer(number));
-    json_object_set_new(j, "core:sample_count", json_integer(end > start ? end - start : 0));
-    json_object_set_new(j, "core:label", label_of(q->settings->operands[0]));
     snprintf(text, sizeof text, "sample %.3f, magnitude %.6g, phase %.4f rad", m->position,
              m->magnitude, m->phase);
-    json_object_set_new(j, "core:comment", json_string(text));
-    snprintf(text, sizeof text, "partita %s", partita_version());
-    json_object_set_new(j, "core:generator", json_string(text));
-    json_object_set_new(j, "partita:position", json_real(m->position));
-    json_object_set_new(j, "partita:magnitude", json_real(m->magnitude));
-    json_object_set_new(j, "partita:phase", json_real(m->phase));
-    json_object_set_new(j, "partita:channel", json_integer((json_int_t)m->channel));
-    return j;
+    return json_pack(
+        "{s:I, s:I, s:o, s:s, s:s+, s:f, s:f, s:f, s:I}", "core:sample_start", (json_int_t)number,
+        "core:sample_count", (json_int_t)(end > start ? end - start : 0), "core:label",
+        label_of(q->settings->operands[0]), "core:comment", text, "core:generator", "partita ",
+        partita_version(), "partita:position", m->position, "partita:magnitude", m->magnitude,
+        "partita:phase", m->phase, "partita:channel", (json_int_t)m->channel);
 }
 
 // Declares the extension, once.

@@ -5,6 +5,7 @@
 
 #include "formats.h"
 
+#define SAVE "save the array with numpy.save, as .npy"
 #define CONVERT "convert it to .wav or .flac, for example with ffmpeg"
 
 static const struct {
@@ -28,11 +29,7 @@ static const struct {
     {0, 4, "ID3\x03", NULL, {"MP3", "name it .mp3", CONTAINER_SNDFILE, false}},
     {0, 4, "ID3\x04", NULL, {"MP3", "name it .mp3", CONTAINER_SNDFILE, false}},
     {0, 8, "\x89HDF\r\n\x1a\n", NULL, {"HDF5", "name it .sofa if it is SOFA", CONTAINER_RAW, true}},
-    {0,
-     4,
-     "PK\x03\x04",
-     NULL,
-     {"a ZIP, as .npz files do", "save the array with numpy.save, as .npy", CONTAINER_NPY, true}},
+    {0, 4, "PK\x03\x04", NULL, {"a ZIP, as .npz files do", SAVE, CONTAINER_NPY, true}},
     {0, 4, "\x89PNG", NULL, {"PNG", "name a file of samples", CONTAINER_RAW, true}},
     {0, 5, "%PDF-", NULL, {"PDF", "name a file of samples", CONTAINER_RAW, true}},
     {0, 4, "\x1f\x8b\x08\x00", NULL, {"gzip", "unpack it", CONTAINER_RAW, true}},

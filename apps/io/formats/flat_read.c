@@ -84,21 +84,6 @@ static void check_end(struct audio_reader *r, size_t frame_bytes)
     r->n_carried = 0;
 }
 
-// Reads up to n frames after the carried bytes: from a file all n, from a pipe at least one.
-// Returns the bytes in `raw`.
-static size_t read_frames_raw(struct audio_reader *r, unsigned char *raw, size_t frame_bytes,
-                              size_t n)
-{
-    size_t want = n * frame_bytes, have = r->n_carried;
-    size_t needed = r->source.seekable ? want : frame_bytes;
-    while (have < needed) {
-        size_t got = source_read_some(&r->source, raw + have, want - have);
-        if (!got) break;
-        have += got;
-    }
-    return have;
-}
-
 static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, size_t n,
                              size_t *ret_n, struct fault *fault)
 {
@@ -108,7 +93,12 @@ static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, si
     // Samples with the same bytes in the file as in memory are read to where the caller wants them.
     const bool plain = encoding_is_plain(r->info.encoding, as_double) && !r->n_carried;
     unsigned char *raw = plain ? y : r->raw;
-    size_t have = read_frames_raw(r, raw, frame_bytes, n), got = have / frame_bytes;
+    // After the carried bytes, from a file all n frames, from a pipe at least one.
+    const size_t needed = r->source.seekable ? n * frame_bytes : frame_bytes;
+    size_t have = r->n_carried, got = 1;
+    for (; got && have < needed; have += got)
+        got = source_read_some(&r->source, raw + have, n * frame_bytes - have);
+    got = have / frame_bytes;
     if (!plain) decode_frames(r, as_double, y, got);
     r->n_carried = have - got * frame_bytes;
     memmove(r->raw, raw + got * frame_bytes, r->n_carried);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "io/bytes/temp.h"
 #include "sofa.h"
 
 bool sofa_is_named(const char *path)
