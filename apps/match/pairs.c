@@ -187,11 +187,17 @@ static bool make_pairs(struct job *job, struct fault *fault)
         .allocator = memory_allocator(),
     };
     const enum partita_status status = partita_pairs_create(&options, &job->pairs);
-    job->y =
-        (struct npy_array){.name = job->out, .rank = 2, .shape = {job->n_pairs, 2 * job->lag + 1}};
+    const size_t lags = 2 * job->lag + 1, step = job->window - (size_t)s->overlap;
+    job->n_results = job->n_pairs * lags;
+    job->y = (struct npy_array){.name = job->out, .rank = 2, .shape = {job->n_pairs, lags, lags}};
+    if (s->stack == STACK_NONE) { // [windows][pairs][lags]
+        job->y.rank = 3;
+        job->y.shape[0] = (job->frames - job->window) / step + 1;
+        job->y.shape[1] = job->n_pairs;
+    }
     if (status) return fail(job, status, fault);
-    if (!npy_array_reserve(&job->y, fault) || s->stack == STACK_LINEAR) return job->y.samples;
-    job->n_results = job->n_pairs * (2 * job->lag + 1);
+    if (!npy_array_reserve(&job->y, fault) || s->stack != STACK_PHASE_WEIGHTED)
+        return job->y.samples;
     const size_t bytes = job->n_results * sizeof(float);
     memset(job->y.samples, 0, bytes);
     for (int i = 0; i < 4; i++)
@@ -264,7 +270,9 @@ static bool read_results(struct job *job, struct fault *fault)
 {
     float *const *p = job->phases, *y = job->y.samples, share = 1 / (float)job->n_windows;
     const enum partita_status status =
-        p[0] ? PARTITA_OK : partita_pairs_read(job->pairs, y, 1 / (double)job->n_windows);
+        job->settings.stack != STACK_LINEAR
+            ? PARTITA_OK
+            : partita_pairs_read(job->pairs, y, 1 / (double)job->n_windows);
     for (size_t i = 0; p[0] && i < job->n_results; i++)
         y[i] *= share * share * share * (p[2][i] * p[2][i] + p[3][i] * p[3][i]);
     return !status || fail(job, status, fault);
@@ -286,6 +294,10 @@ static bool add_windows(struct job *job, struct fault *fault)
             if (status) return fail(job, status, fault);
         }
         if (job->phases[0] && !add_phases(job, fault)) return false;
+        if (job->settings.stack != STACK_NONE) continue;
+        float *y = (float *)job->y.samples + job->n_windows * job->n_results;
+        const enum partita_status status = partita_pairs_read(job->pairs, y, 1);
+        if (status) return fail(job, status, fault);
     }
     return true;
 }
@@ -293,11 +305,13 @@ static bool add_windows(struct job *job, struct fault *fault)
 // For each row of OUT: its signals, and the lag of its largest result.
 static bool print_pairs(const struct job *job, FILE *to)
 {
-    const size_t lags = 2 * job->lag + 1;
+    const size_t lags = 2 * job->lag + 1,
+                 n = job->n_pairs * (job->settings.stack == STACK_NONE ? job->n_windows : 1);
     json_t *rows = job->settings.json ? json_array() : NULL;
     if (!rows) fprintf(to, "#  first   second          lag         seconds       value\n");
-    for (size_t p = 0; p < job->n_pairs; p++) {
-        const float *y = (const float *)job->y.samples + p * lags;
+    for (size_t row = 0; row < n; row++) {
+        const float *y = (const float *)job->y.samples + row * lags;
+        const size_t *pair = job->list[row % job->n_pairs];
         size_t largest = 0;
         for (size_t k = 1; k < lags; k++)
             if (fabsf(y[k]) > fabsf(y[largest])) largest = k;
@@ -306,13 +320,13 @@ static bool print_pairs(const struct job *job, FILE *to)
         if (job->rate > 0) snprintf(seconds, sizeof seconds, "%.9f", lag / job->rate);
         if (rows)
             json_array_append_new(
-                rows, json_pack("{s:I, s:I, s:I, s:o, s:o}", "first", (json_int_t)job->list[p][0],
-                                "second", (json_int_t)job->list[p][1], "lag", (json_int_t)lag,
-                                "seconds", job->rate > 0 ? json_real(lag / job->rate) : json_null(),
-                                "value", json_finite((double)y[largest])));
+                rows, json_pack("{s:I, s:I, s:I, s:o, s:o}", "first", (json_int_t)pair[0], "second",
+                                (json_int_t)pair[1], "lag", (json_int_t)lag, "seconds",
+                                job->rate > 0 ? json_real(lag / job->rate) : json_null(), "value",
+                                json_finite((double)y[largest])));
         else
-            fprintf(to, "%8zu %8zu %12.0f %15s %11.6g\n", job->list[p][0], job->list[p][1], lag,
-                    seconds, (double)y[largest]);
+            fprintf(to, "%8zu %8zu %12.0f %15s %11.6g\n", pair[0], pair[1], lag, seconds,
+                    (double)y[largest]);
     }
     if (!rows) return true;
     json_t *report = json_report("partita-pairs/1", command_rows[COMMAND_PAIRS].name);

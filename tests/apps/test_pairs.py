@@ -114,6 +114,17 @@ class Results(Pairs):
             self.result(*options, "--threads", 2, inputs=["x.npy"])
             self.assertEqual(self.read("y.npy"), same)
 
+    def test_windows_are_kept(self):
+        self.run_program("pairs", "--max-lag", 20, "--window", 700, "--overlap", 200, "--stack", "none", "--json", "two.wav", "third.wav", "y.npy")
+        y = np.load("y.npy")
+        self.assertEqual(y.shape, (5, 6, 41))
+        for k, window in enumerate(y):
+            self.near(window, direct(self.x[:, 500 * k:500 * k + 700], 20))
+        np.testing.assert_allclose(y.mean(0), self.result("--max-lag", 20, "--window", 700, "--overlap", 200)[0], atol=1e-3)
+        done = self.run_program("pairs", "--max-lag", 40, "--window", 1500, "--stack", "none", "--json", "two.wav", "third.wav", "-")
+        said = schemas.load(done.stderr)
+        self.assertEqual((said["windows"], [row["lag"] for row in said["pairs"]]), (2, 2 * [0, 7, 33, 0, 26, 0]))
+
     def test_lists_and_json(self):
         whole, _ = self.result("--max-lag", 40)
         self.write("list.txt", b"# a comment\r\n2 0\r\n\n 1\t,1 \n0 1 # last")
