@@ -9,12 +9,12 @@ import re
 import pytest
 
 import partita
-from partita import _bank, _equalizer, _explain, _options, _plan, _problem, _spectrum, _stream, correction
+from partita import _adaptive, _bank, _equalizer, _explain, _options, _plan, _problem, _spectrum, _stream, correction
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEEDS = {"long-recordings": "soundfile", "signals": "scipy", "images": "scipy", "vision": "torch", "speech": "torch",
          "sequence-models": "torch"}
-MODULES = [partita, _bank, _equalizer, _explain, _options, _plan, _problem, _spectrum, _stream, correction]
+MODULES = [partita, _adaptive, _bank, _equalizer, _explain, _options, _plan, _problem, _spectrum, _stream, correction]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
