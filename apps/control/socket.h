@@ -34,13 +34,14 @@ void control_socket_close(struct control_socket *socket);
 
 // What a line asks for.
 struct control_reply {
-    char *line;      // the answer with its end of line, which is freed; NULL: see ticket
-    uint64_t ticket; // the answer follows with control_socket_answer of this or a later ticket
-    double period;   // seconds between status lines, 0: none; negative: unchanged
+    char *line;         // the answer with its end of line, which is freed; NULL: see ticket
+    uint64_t ticket;    // the answer follows with control_socket_answer of this or a later ticket
+    double period;      // seconds between status lines, 0: none; negative: unchanged
+    struct fault fault; // why the line failed; empty: it did not
 };
 
-// Executes one line without its end of line, which it may change. `reply` has no line, ticket or
-// period at first.
+// Executes one line without its end of line, which it may change. `reply` has no line, ticket,
+// period or fault at first.
 typedef void control_line_fn(void *user, char *line, struct control_reply *reply);
 
 // Writes the descriptors to wait for, and returns how many; the socket NULL has none.

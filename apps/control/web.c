@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See web.h. libmicrohttpd parses HTTP; it has no thread here, so that lines are executed between
-// other work of the thread that serves the control socket too. The page asks for the status several
-// times a second: Debian's library has no WebSockets, and a connection that is always open would
-// have to be watched and limited.
+// See remote.h. libmicrohttpd parses HTTP; it has no thread here, so that lines are executed
+// between other work of the thread that serves the control socket too. The page asks for the status
+// several times a second: Debian's library has no WebSockets, and a connection that is always open
+// would have to be watched and limited.
 //
 // A page of another site may send requests too. Its browser names that site in Origin, which must
 // be the Host; and a name whose address became this machine's (DNS rebinding) is no Host of it.
-#include "web.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
@@ -19,6 +17,7 @@
 #include <unistd.h>
 
 #include "address.h"
+#include "remote.h"
 
 enum {
     MAX_CONNECTIONS = 32,
@@ -47,6 +46,7 @@ struct request {
 };
 
 struct web {
+    struct remote remote;
     struct MHD_Daemon *daemon;
     struct request *waiting; // for their ticket
     control_line_fn *run;
@@ -228,7 +228,43 @@ static bool make_token(struct web *w)
     return true;
 }
 
-bool web_open(struct web **ret, const char *address, struct fault *fault)
+static void web_answer(struct remote *remote, uint64_t ticket, const char *line)
+{
+    struct web *web = (struct web *)remote;
+    for (struct request **at = &web->waiting; *at;) {
+        struct request *r = *at;
+        if (r->ticket > ticket) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        r->answer = strdup(line);
+        if (!r->answer) r->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+        MHD_resume_connection(r->connection);
+    }
+}
+
+static void web_serve(struct remote *remote, control_line_fn *run, void *user)
+{
+    struct web *web = (struct web *)remote;
+    MHD_UNSIGNED_LONG_LONG wait = 0;
+    web->run = run;
+    web->user = user;
+    // Each run takes one part of what has arrived, and the descriptor does not tell of the rest.
+    for (int i = 0; i < MAX_PARTS && wait == 0; i++)
+        if (!MHD_run(web->daemon) || !MHD_get_timeout(web->daemon, &wait)) return;
+}
+
+static void web_close(struct remote *remote)
+{
+    struct web *web = (struct web *)remote;
+    web_answer(remote, UINT64_MAX, "{\"ok\":false,\"error\":\"the program ends\"}\n");
+    MHD_run(web->daemon);
+    MHD_stop_daemon(web->daemon);
+    free(web);
+}
+
+bool web_open(struct remote **ret, const char *address, struct fault *fault)
 {
     struct addrinfo *found = address_find("--web", address, SOCK_STREAM, fault);
     if (!found) return false;
@@ -253,46 +289,8 @@ bool web_open(struct web **ret, const char *address, struct fault *fault)
     fprintf(stderr, "partita live: http://%s%.*s%s:%s/%s%s\n", flags ? "[" : "",
             (int)(strrchr(host, ':') - host), host, flags ? "]" : "", w->port,
             *w->token ? "?token=" : "", w->token);
-    *ret = w;
+    w->remote = (struct remote){MHD_get_daemon_info(w->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+                                web_close, web_serve, web_answer};
+    *ret = &w->remote;
     return true;
-}
-
-void web_close(struct web *web)
-{
-    if (!web) return;
-    web_answer(web, UINT64_MAX, "{\"ok\":false,\"error\":\"the program ends\"}\n");
-    MHD_run(web->daemon);
-    MHD_stop_daemon(web->daemon);
-    free(web);
-}
-
-int web_file(const struct web *web)
-{
-    return web ? MHD_get_daemon_info(web->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd : -1;
-}
-
-void web_serve(struct web *web, control_line_fn *run, void *user)
-{
-    if (!web) return;
-    MHD_UNSIGNED_LONG_LONG wait = 0;
-    web->run = run;
-    web->user = user;
-    // Each run takes one part of what has arrived, and web_file does not tell of the rest.
-    for (int i = 0; i < MAX_PARTS && wait == 0; i++)
-        if (!MHD_run(web->daemon) || !MHD_get_timeout(web->daemon, &wait)) return;
-}
-
-void web_answer(struct web *web, uint64_t ticket, const char *line)
-{
-    for (struct request **at = web ? &web->waiting : NULL; at && *at;) {
-        struct request *r = *at;
-        if (r->ticket > ticket) {
-            at = &r->next;
-            continue;
-        }
-        *at = r->next;
-        r->answer = strdup(line);
-        if (!r->answer) r->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
-        MHD_resume_connection(r->connection);
-    }
 }

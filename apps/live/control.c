@@ -47,21 +47,15 @@ static void show_message(struct control *c, const struct fault *fault)
 static void handle_key(struct control *c, int key)
 {
     char line[64];
-    struct control_reply ignored = {0};
-    struct fault fault = {.text = ""};
+    struct control_reply reply = {0};
     const char *command = control_key_line(key);
     c->next_draw = 0;
     if (key == '?') c->screen.shows_keys = !c->screen.shows_keys;
     if (!command) return;
     snprintf(line, sizeof line, "%s", command);
-    steer_run(c->session, line, false, &ignored, &fault);
-    show_message(c, &fault);
-}
-
-static void run_socket_line(void *user, char *line, struct control_reply *reply)
-{
-    struct fault fault; // is a part of the answer
-    steer_run(user, line, true, reply, &fault);
+    steer_run(c->session, line, &reply);
+    free(reply.line);
+    show_message(c, &reply.fault);
 }
 
 static void handle_signals(struct control *c, int signals)
@@ -82,18 +76,16 @@ static void poll_filters(struct control *c)
     scene_continue(s, &news);
     show_message(c, &news.message);
     char *line = steer_compose_news(s, &news);
-    if (line) control_socket_answer(s->socket, news.request, line);
-    if (line) web_answer(s->web, news.request, line);
+    if (line) remotes_answer(s->remotes, news.request, line);
     free(line);
-    steer_send_news(s, &news);
 }
 
 static void publish_status(struct control *c, double now)
 {
     struct session *s = c->session;
-    if (now < control_socket_due(s->socket)) return;
+    if (now < control_socket_due(s->remotes->socket)) return;
     char *line = steer_compose_event(s);
-    if (line) control_socket_publish(s->socket, now, line);
+    if (line) control_socket_publish(s->remotes->socket, now, line);
     free(line);
 }
 
@@ -176,17 +168,14 @@ static bool is_lost(struct control *c, const struct chain_counts *counts, double
 
 static void wait_for_events(const struct control *c, int signals, int keys, double now)
 {
-    struct pollfd files[4 + CONTROL_MAX_FILES] = {
-        {.fd = signals, .events = POLLIN},
-        {.fd = keys, .events = POLLIN},
-        {.fd = osc_file(c->session->osc), .events = POLLIN},
-        {.fd = web_file(c->session->web), .events = POLLIN}};
-    const struct control_socket *socket = c->session->socket;
-    nfds_t n = control_socket_files(socket, now, files + 4);
+    struct pollfd files[2 + REMOTES_MAX_FILES] = {{.fd = signals, .events = POLLIN},
+                                                  {.fd = keys, .events = POLLIN}};
+    const struct remotes *remotes = c->session->remotes;
+    nfds_t n = remotes_files(remotes, now, files + 2);
     bool turning = filter_set_is_turning(c->session->filters);
     double wait = fmin(turning ? TURN_MILLISECONDS : POLL_MILLISECONDS,
-                       1e3 * (control_socket_due(socket) - now));
-    poll(files, 4 + n, (int)ceil(fmax(wait, 0)));
+                       1e3 * (control_socket_due(remotes->socket) - now));
+    poll(files, 2 + n, (int)ceil(fmax(wait, 0)));
 }
 
 void control_run(struct session *session, int signals)
@@ -204,9 +193,7 @@ void control_run(struct session *session, int signals)
         now = clock_seconds();
         handle_signals(&c, signals);
         for (int key; (key = terminal_read_key()) != 0;) handle_key(&c, key);
-        control_socket_serve(session->socket, now, run_socket_line, session);
-        osc_serve(session->osc, steer_run_osc, session);
-        web_serve(session->web, run_socket_line, session);
+        remotes_serve(session->remotes, now, steer_run, session);
         poll_filters(&c);
         if (scene_poll(session, now, &message)) show_message(&c, &message);
         check_recording(&c);

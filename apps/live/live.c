@@ -86,22 +86,12 @@ static bool live_check_values(struct settings *s, struct fault *fault)
 static bool open_control(struct live *live, bool continues, struct fault *fault)
 {
     const struct settings *s = &live->settings;
-    struct waiting *w = &live->waiting;
-    if (s->osc && !osc_open(&w->osc, s->osc, fault)) return false;
-    if (s->web && !web_open(&w->web, s->web, fault)) return false;
+    struct remotes *r = &live->waiting.remotes;
+    if (s->osc && !osc_open(&r->others[0], s->osc, fault)) return false;
+    if (s->web && !web_open(&r->others[1], s->web, fault)) return false;
     if (!s->control) return true;
-    return (continues && control_socket_adopt(&w->socket, s->control, live->restart.socket)) ||
-           control_socket_open(&w->socket, s->control, fault);
-}
-
-static void close_control(struct live *live)
-{
-    control_socket_close(live->waiting.socket);
-    live->waiting.socket = NULL;
-    osc_close(live->waiting.osc);
-    live->waiting.osc = NULL;
-    web_close(live->waiting.web);
-    live->waiting.web = NULL;
+    return (continues && control_socket_adopt(&r->socket, s->control, live->restart.socket)) ||
+           control_socket_open(&r->socket, s->control, fault);
 }
 
 // Commands are answered while PortAudio looks for the device.
@@ -115,7 +105,8 @@ static void begin_to_wait(struct live *live, const char *reason)
 
 static void restart(struct live *live)
 {
-    restart_exec(&live->restart, live->waiting.socket, live->settings.argc, live->settings.argv);
+    restart_exec(&live->restart, live->waiting.remotes.socket, live->settings.argc,
+                 live->settings.argv);
 }
 
 // If a call of PortAudio hangs, memory that it may access must not be released.
@@ -136,9 +127,7 @@ static bool open_session(struct live *live, struct session *session, int *ret_st
     const int scene = r->filter < live->scenes.n ? r->filter : -1;
     for (;;) {
         *session = (struct session){.state = r->state,
-                                    .socket = live->waiting.socket,
-                                    .osc = live->waiting.osc,
-                                    .web = live->waiting.web,
+                                    .remotes = &live->waiting.remotes,
                                     .scenes = &live->scenes,
                                     .scene = scene};
         if (device_initialize(&live->settings, fault) &&
@@ -249,7 +238,8 @@ static int live_play(struct live *live)
     if (started) {
         print_session(&session);
         control_run(&session, live->waiting.signals);
-        if (!session.lost || !live->settings.retry || session.ending) close_control(live);
+        if (!session.lost || !live->settings.retry || session.ending)
+            remotes_close(&live->waiting.remotes);
         status = live_conclude(live, &session);
     } else {
         session.lost = device_hangs();
@@ -312,7 +302,7 @@ int live_main(const struct settings *settings)
     if (live.settings.measure_to) status = measure_run(&live.settings, live.waiting.signals);
     else if (open_control(&live, continues, &fault)) status = live_play(&live);
     else status = report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    close_control(&live);
+    remotes_close(&live.waiting.remotes);
     status = report_close(COMMAND_LIVE, status);
     // The hanging thread may hold locks for which exit would wait.
     if (device_hangs()) _exit(status);

@@ -6,9 +6,7 @@
 #include "cli/options.h"
 #include "config/network.h"
 #include "config/scenes.h"
-#include "control/osc.h"
-#include "control/socket.h"
-#include "control/web.h"
+#include "control/remote.h"
 #include "live/chain/chain.h"
 #include "live/chain/levels.h"
 #include "live/console/lines.h"
@@ -28,10 +26,7 @@ struct session {
     struct recorder *recorder;
     struct call_log *calls;
     struct lines lines;            // JSON on standard output
-    struct control_socket *socket; // of --control; NULL: none; the caller's
-    struct osc *osc;               // of --osc; NULL: none; the caller's
-    struct web *web;               // of --web; NULL: none; the caller's
-    uint64_t osc_ticket;           // request whose outcome its last sender wants to know; 0: none
+    const struct remotes *remotes; // the caller's
     struct levels *levels;
     struct network ports; // of the first filter, for names and connections of JACK; may be empty
     struct live_state state;

@@ -184,62 +184,40 @@ static char *compose_answer(struct session *s, enum control_id id)
     return status_dump(j);
 }
 
-bool steer_run(struct session *session, char *line, bool answers, struct control_reply *reply,
-               struct fault *fault)
+void steer_run(void *session, char *line, struct control_reply *reply)
 {
     struct control_command c;
-    bool good = control_parse(&c, line, fault) && steer_execute(session, &c, reply, fault);
-    if (!answers || reply->ticket) return good;
-    reply->line = good ? compose_answer(session, c.id) : compose_error(fault->text);
-    return good;
+    const bool good =
+        control_parse(&c, line, &reply->fault) && steer_execute(session, &c, reply, &reply->fault);
+    if (!good) reply->line = compose_error(reply->fault.text);
+    else if (!reply->ticket) reply->line = compose_answer(session, c.id);
 }
 
-static char *compose_waiting(const struct steer_waiting *w, enum control_id id)
+void steer_run_waiting(void *waiting, char *line, struct control_reply *reply)
 {
+    struct steer_waiting *w = waiting;
+    struct control_command c;
+    bool good = control_parse(&c, line, &reply->fault);
+    w->ended = w->ended || (good && c.id == CONTROL_QUIT);
+    if (good && c.id != CONTROL_STATUS && c.id != CONTROL_HELP && c.id != CONTROL_QUIT)
+        good =
+            fault_set(&reply->fault,
+                      "%s: is not possible while the program waits for the audio device (%.300s); "
+                      "status, help and quit are",
+                      control_rows[c.id].name, w->reason);
+    if (!good) {
+        reply->line = compose_error(reply->fault.text);
+        return;
+    }
     json_t *j = report_control();
     json_object_set_new(j, "ok", json_true());
-    if (id == CONTROL_HELP) {
-        json_object_set_new(j, "commands", list_commands());
-        return status_dump(j);
+    if (c.id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
+    else {
+        json_object_set_new(j, "state", json_string(w->ended ? "ending" : "waiting"));
+        json_object_set_new(j, "waiting_for", json_text(w->reason));
+        json_object_set_new(j, "seconds", json_real(w->seconds));
     }
-    json_object_set_new(j, "state", json_string(w->ended ? "ending" : "waiting"));
-    json_object_set_new(j, "waiting_for", json_text(w->reason));
-    json_object_set_new(j, "seconds", json_real(w->seconds));
-    return status_dump(j);
-}
-
-static bool execute_waiting(struct steer_waiting *w, char *line, enum control_id *ret_id,
-                            struct fault *fault)
-{
-    struct control_command c;
-    if (!control_parse(&c, line, fault)) return false;
-    *ret_id = c.id;
-    w->ended = w->ended || c.id == CONTROL_QUIT;
-    return c.id == CONTROL_STATUS || c.id == CONTROL_HELP || c.id == CONTROL_QUIT ||
-           fault_set(fault,
-                     "%s: is not possible while the program waits for the audio device (%.300s); "
-                     "status, help and quit are",
-                     control_rows[c.id].name, w->reason);
-}
-
-bool steer_run_waiting(struct steer_waiting *waiting, char *line, struct control_reply *reply,
-                       struct fault *fault)
-{
-    enum control_id id = CONTROL_STATUS;
-    const bool good = execute_waiting(waiting, line, &id, fault);
-    reply->line = good ? compose_waiting(waiting, id) : compose_error(fault->text);
-    return good;
-}
-
-void steer_run_osc_waiting(struct steer_waiting *waiting, struct osc *osc, char *line)
-{
-    enum control_id id = CONTROL_STATUS;
-    struct fault fault;
-    if (execute_waiting(waiting, line, &id, &fault)) {
-        if (id == CONTROL_QUIT) return; // is not answered while the program plays either
-        fault_set(&fault, "waiting for the audio device: %.500s", waiting->reason);
-    }
-    osc_send(osc, "/partita/error", "s", fault.text);
+    reply->line = status_dump(j);
 }
 
 char *steer_compose_news(struct session *session, const struct filter_set_news *news)
@@ -254,70 +232,4 @@ char *steer_compose_event(const struct session *session)
     json_object_set_new(j, "event", json_string("status"));
     status_put_all(j, session, state_of(session));
     return status_dump(j);
-}
-
-static double osc_level(double decibels)
-{
-    return fmax(decibels, control_rows[CONTROL_GAIN].low);
-}
-
-static void send_filter(const struct session *s)
-{
-    int current = filter_set_current(s->filters);
-    if (s->scene >= 0) osc_send(s->osc, "/partita/scene", "s", s->scenes->list[s->scene].name);
-    osc_send(s->osc, "/partita/filter", "is", current + 1,
-             filter_set_info(s->filters, current).path);
-}
-
-static void send_levels(const struct session *s, const char *name, bool out)
-{
-    size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
-    for (size_t c = 0; c < n; c++) {
-        char path[64];
-        struct level l = levels_of(s->levels, out, c);
-        snprintf(path, sizeof path, "/partita/%s/%zu", name, c + 1);
-        osc_send(s->osc, path, "ff", osc_level(20 * log10((double)l.peak)),
-                 osc_level(20 * log10((double)l.rms)));
-    }
-}
-
-static void send_status(const struct session *s)
-{
-    osc_send(s->osc, "/partita/gain", "f", s->state.gain);
-    osc_send(s->osc, "/partita/wet", "f", osc_level(s->state.wet));
-    osc_send(s->osc, "/partita/dry", "f", osc_level(s->state.dry));
-    osc_send(s->osc, "/partita/input-gain", "f", s->state.input_gain);
-    osc_send(s->osc, "/partita/fade", "f", s->state.fade);
-    osc_send(s->osc, "/partita/mute", "i", (int)s->state.mute);
-    osc_send(s->osc, "/partita/bypass", "i", (int)s->state.bypass);
-    send_filter(s);
-    send_levels(s, "in", false);
-    send_levels(s, "out", true);
-    osc_send(s->osc, "/partita/load", "f", chain_load(s->chain).mean);
-    osc_send(s->osc, "/partita/xruns", "i", (int)chain_counts(s->chain).xruns);
-}
-
-void steer_run_osc(void *session, char *line)
-{
-    struct session *s = session;
-    struct control_command c;
-    struct control_reply reply = {0};
-    struct fault fault;
-    bool good = control_parse(&c, line, &fault) && steer_execute(s, &c, &reply, &fault);
-    if (good && (c.id == CONTROL_SUBSCRIBE || c.id == CONTROL_HELP || c.id == CONTROL_RESPONSE))
-        good = fault_set(&fault, "%s: only the socket of --control answers this",
-                         control_rows[c.id].name);
-    if (!good) osc_send(s->osc, "/partita/error", "s", fault.text);
-    else if (c.id == CONTROL_STATUS) send_status(s);
-    if (reply.ticket) s->osc_ticket = reply.ticket;
-}
-
-void steer_send_news(struct session *session, const struct filter_set_news *news)
-{
-    struct session *s = session;
-    if (!s->osc_ticket || s->osc_ticket > news->request) return;
-    s->osc_ticket = 0;
-    if (news->event == FILTER_SET_FAILED)
-        osc_send(s->osc, "/partita/error", "s", news->message.text);
-    else send_filter(s);
 }

@@ -7,8 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "control/osc.h"
-#include "control/socket.h"
+#include "control/remote.h"
 #include "control/table.h"
 #include "fuzz/input.h"
 
@@ -41,33 +40,9 @@ static void check_command(int id, const uint8_t *data, size_t size)
     free(line);
 }
 
-static void osc_line(void *user, char *line)
-{
-    (void)user;
-    check_line(line);
-}
-
-// The program's socket receives what this one sends to it.
-static void check_packet(const uint8_t *data, size_t size)
-{
-    static struct osc *osc;
-    static int sender = -1;
-    static struct sockaddr_in to;
-    socklen_t n = sizeof to;
-    struct fault fault;
-    if (sender < 0) {
-        sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        if (sender < 0 || !osc_open(&osc, "127.0.0.1:0", &fault)) return;
-        if (getsockname(osc_file(osc), (struct sockaddr *)&to, &n)) abort();
-    }
-    if (!osc) return; // built without liblo, or a machine without a network
-    (void)!sendto(sender, data, size, 0, (const struct sockaddr *)&to, sizeof to);
-    osc_serve(osc, osc_line, NULL);
-}
-
 static uint64_t tickets;
 
-static void socket_line(void *user, char *line, struct control_reply *reply)
+static void run_line(void *user, char *line, struct control_reply *reply)
 {
     (void)user;
     const char first = *line;
@@ -75,6 +50,24 @@ static void socket_line(void *user, char *line, struct control_reply *reply)
     if (first == 'l') reply->ticket = ++tickets;
     else reply->line = strdup("{\"ok\":true}\n");
     if (first == 's') reply->period = 0.5;
+}
+
+// The program's socket receives what this one sends to it.
+static void check_packet(const uint8_t *data, size_t size)
+{
+    static struct remote *osc;
+    static int sender = -1;
+    static struct sockaddr_in to;
+    socklen_t n = sizeof to;
+    struct fault fault;
+    if (sender < 0) {
+        sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (sender < 0 || !osc_open(&osc, "127.0.0.1:0", &fault)) return;
+        if (getsockname(osc->fd, (struct sockaddr *)&to, &n)) abort();
+    }
+    if (!osc) return; // built without liblo, or a machine without a network
+    (void)!sendto(sender, data, size, 0, (const struct sockaddr *)&to, sizeof to);
+    osc->serve(osc, run_line, NULL);
 }
 
 static int connect_client(const char *path)
@@ -133,7 +126,7 @@ static void check_clients(const uint8_t *data, size_t size)
     while (input.left) {
         step(path, clients, &input);
         if (control_socket_files(opened, now, files) > CONTROL_MAX_FILES) abort();
-        control_socket_serve(opened, now, socket_line, NULL);
+        control_socket_serve(opened, now, run_line, NULL);
         if (now >= control_socket_due(opened)) control_socket_publish(opened, now, "{}\n");
         if (input.left % 3 == 0) control_socket_answer(opened, tickets, "{\"ok\":true}\n");
         now += 0.125;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// The ways by which lines reach a run: the socket of --control, messages of --osc, the page of
+// --web. Nothing here blocks.
+#ifndef PARTITA_APPS_CONTROL_REMOTE_H
+#define PARTITA_APPS_CONTROL_REMOTE_H
+
+#include "socket.h"
+
+// A way other than the socket.
+struct remote {
+    int fd; // to wait for
+    void (*close)(struct remote *remote);
+    // Reads what has arrived, executes its lines and answers.
+    void (*serve)(struct remote *remote, control_line_fn *run, void *user);
+    // Answers what waits for this ticket or an earlier one.
+    void (*answer)(struct remote *remote, uint64_t ticket, const char *line);
+};
+
+// Commands as Open Sound Control messages over UDP: /partita/gain with the number -6 is the line
+// "gain -6". Received at PORT or ADDRESS:PORT, with a port from 1 to 65535; without ADDRESS from
+// this machine only. Others than /partita/ are ignored, and so are messages of a button that is
+// released: a 0 for a command without argument. Answers go to where the last message came from:
+// /partita/error with a text if a line fails, the filter when its file has been read, and for
+// `status` a message for each value. False, with a fault, also if the program was built without
+// liblo.
+bool osc_open(struct remote **ret, const char *address, struct fault *fault);
+
+// The page that steers a run: an HTTP server that sends one page, and executes the lines that this
+// posts to /command. A WAV that is posted to /load?name=x.wav becomes the line "load" with a
+// temporary file, which is removed when the answer is known. Receives as osc_open, and prints where
+// a browser finds the page: for an address of other machines with a token, without which nothing is
+// answered. Its end tells requests that wait that the program ends. False, with a fault, also if
+// the program was built without libmicrohttpd.
+bool web_open(struct remote **ret, const char *address, struct fault *fault);
+
+enum { N_REMOTES = 2, REMOTES_MAX_FILES = CONTROL_MAX_FILES + N_REMOTES };
+
+// All of a run; NULL: there is none.
+struct remotes {
+    struct control_socket *socket;
+    struct remote *others[N_REMOTES];
+};
+
+// As the functions of the socket.
+nfds_t remotes_files(const struct remotes *remotes, double now,
+                     struct pollfd files[REMOTES_MAX_FILES]);
+void remotes_serve(const struct remotes *remotes, double now, control_line_fn *run, void *user);
+void remotes_answer(const struct remotes *remotes, uint64_t ticket, const char *line);
+void remotes_close(struct remotes *remotes);
+
+#endif
