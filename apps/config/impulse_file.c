@@ -33,7 +33,8 @@ static bool open_file(struct audio_reader **ret, const struct impulse *impulse, 
 static bool is_same_file(const struct impulse *a, const struct impulse *b)
 {
     return a->source == b->source && strcmp(a->path, b->path) == 0 &&
-           a->skip_lines == b->skip_lines && memcmp(&a->raw, &b->raw, sizeof a->raw) == 0;
+           a->skip_lines == b->skip_lines &&
+           (a->source != IMPULSE_RAW || memcmp(&a->raw, &b->raw, sizeof a->raw) == 0);
 }
 
 static bool read_whole(struct impulse_file *file, const struct impulse *impulse,

@@ -155,10 +155,10 @@ static bool read_chain(struct network *n, const struct settings *s, const char *
         more = ir[length];
         ir += length + more;
     }
-    if (good && s->layout && !binaural)
+    if (good && (s->layout || s->lfe != 0) && !binaural)
         return fault_usage(fault,
-                           "%s: --layout needs a SOFA file (.sofa), or a file of HeSuVi, named "
-                           "hesuvi:FILE; leave it out, or name one",
+                           "%s: --layout and --lfe need a SOFA file (.sofa), or a file of HeSuVi, "
+                           "named hesuvi:FILE; leave them out, or name one",
                            n->path);
     if (good && turned && s->command == COMMAND_CONVOLVE && (s->layout || !binaural))
         return fault_usage(fault,

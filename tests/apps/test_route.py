@@ -195,17 +195,17 @@ class RateOut(Case):
             with self.subTest(ir=ir, more=more):
                 arguments = [*more, "--rate", 48000, ir + ".npy", signal + ".npy"]
                 self.run_program("convolve", *arguments, "filtered.npy")
-                self.run_program("convolve", "--rate", 48000, "--rate-out", 44100, "filtered.npy", "expected.npy")
-                self.run_program("convolve", "--rate-out", 44100, *arguments, "y.npy")
+                self.run_program("convolve", "--rate", 48000, "--rate-out", 36000, "filtered.npy", "expected.npy")
+                self.run_program("convolve", "--rate-out", 36000, *arguments, "y.npy")
                 y, expected = np.load("y.npy"), np.load("expected.npy")
                 self.assertEqual(y.shape, expected.shape)
                 # What the filter has beyond a part of its result is not there when the rate of that part is changed.
                 inner = slice(100, -100) if "--mode" in more or "--tail" in more else slice(None)
                 self.close(y[..., inner], expected[..., inner], 4 * rig.gate("f8"))
         for k in (1, 2):
-            self.run_program("convolve", "--range", "%d/2" % k, "--rate", 48000, "--rate-out", 44100, "h.npy", "x.npy", "y%d.npy" % k)
+            self.run_program("convolve", "--range", "%d/2" % k, "--rate", 48000, "--rate-out", 36000, "h.npy", "x.npy", "y%d.npy" % k)
         self.run_program("join", "y.npy", "y1.npy", "y2.npy")
-        self.run_program("convolve", "--threads", 2, "--rate", 48000, "--rate-out", 44100, "h.npy", "x.npy", "whole.npy")
+        self.run_program("convolve", "--threads", 2, "--rate", 48000, "--rate-out", 36000, "h.npy", "x.npy", "whole.npy")
         np.testing.assert_array_equal(np.load("y.npy"), np.load("whole.npy"))
 
     def test_files(self):
@@ -427,9 +427,10 @@ class Layouts(Case):
                 (["--layout", "5.1", "fake.sofa", "x.npy"], ["fake.sofa"], 1),
                 (["--layout", "5.1", "fake.sofa+hall.wav", "x.npy"], ["fake.sofa"], 1),
                 (["--layout", "5.1", "absent.sofa", "x.npy"], ["absent.sofa", "No such file"], 1),
-                (["--layout", "5.1", "hall.wav", "x.npy"], ["hall.wav: --layout needs a SOFA file", "hesuvi:FILE"], 2),
+                (["--layout", "5.1", "hall.wav", "x.npy"], ["hall.wav: --layout and --lfe need a SOFA file", "hesuvi:FILE"], 2),
                 (["--layout", "5.1", "hesuvi:hall.wav", "hall.wav", "x.npy"], ["must be the only IR"], 2),
                 (["--layout", "9.1", "hesuvi:hall.wav", "x.npy"], ["--layout 9.1: is unknown; `partita convolve --help` lists layouts"], 2),
+                (["--lfe", 3, "hall.wav+hall.wav", "x.npy"], ["--layout and --lfe need a SOFA file"], 2),
                 (["--lfe", 3, "hall.wav", "x.npy"], ["--lfe is the level"], 2),
                 (["--layout", "5.1", "--azimuth", 3, "hesuvi:hall.wav", "x.npy"], ["without --layout: leave them out"], 2),
                 (["--layout", "5.1", "--config", "a.conf", "x.npy"], ["a.conf: names whole files", "and --layout"], 2)):

@@ -99,7 +99,7 @@ class Played(Live):
         expected = convolve(self.x, [[pairs[0], pairs[8]], [pairs[1], pairs[7]]])[:2500]
         np.testing.assert_array_equal(self.plays("--ir", "hesuvi:surround.wav", "--layout", "2.0", outputs=2), expected)
         self.fails_live("--ir", "hesuvi:surround.wav", "--channels", 2, *FILES, says="the audio device: 2 channels; surround.wav takes 8")
-        self.fails_live("--ir", "ir.wav", "--layout", "2.0", *FILES, rc=2, says="ir.wav: --layout needs a SOFA file")
+        self.fails_live("--ir", "ir.wav", "--layout", "2.0", *FILES, rc=2, says="ir.wav: --layout and --lfe need a SOFA file")
         self.write("x.wav", rig.wav_bytes(self.x, bits=32, rate=44100))
         if os.path.exists(rig.SOFA):
             done = self.run_program("convolve", "--layout", "2.0", rig.SOFA, "x.wav", "y.wav", rc=None)
