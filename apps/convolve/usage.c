@@ -124,6 +124,10 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
         (s->up > 1 || s->stride > 1 || s->first != NOT_GIVEN || s->last != NOT_GIVEN))
         return fault_set(fault, "--rate-out chooses --up and --stride, and the result is whole; "
                                 "leave out --up, --stride, --first and --last");
+    for (int i = 1; i + 1 < s->n_irs; i++)
+        if (strcmp(s->files[i], "+") == 0)
+            return fault_set(fault, "+: a chain is one name, without blanks: %s+%s",
+                             s->files[i - 1], s->files[i + 1]);
     for (int i = 0; s->n_irs > 1 && i < s->n_irs; i++)
         if (route_is_made(s, s->files[i]))
             return fault_set(fault, "%s: a chain, a SOFA file or one of HeSuVi must be the only IR",

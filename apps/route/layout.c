@@ -64,6 +64,10 @@ bool layout_inputs(const struct settings *settings, enum ir_layout prefix, size_
         return fault_usage(fault,
                            "--layout %s: is unknown; `partita convolve --help` lists layouts",
                            settings->layout);
+    if (settings->lfe != 0 && !(layouts[layout].mask >> LFE & 1))
+        return fault_usage(fault, "--lfe: %s%s has no LFE; leave it out",
+                           settings->layout ? "--layout " : "a single source",
+                           settings->layout ? settings->layout : "");
     *ret = count_channels(layout);
     return true;
 }

@@ -355,7 +355,8 @@ class Layouts(Case):
             with self.subTest(layout):
                 self.signal(len(speakers))
                 unit = self.nearest(C)
-                y = self.result("--layout", layout, "--lfe", -3, "head.sofa", rate=44100)
+                level = () if all(speakers) else ("--lfe", -3)
+                y = self.result("--layout", layout, *level, "head.sofa", rate=44100)
                 expected = np.zeros((2, 200 + self.pairs.shape[2] - 1))
                 for x, at in zip(self.x, speakers):
                     for ear in range(2):
@@ -432,6 +433,9 @@ class Layouts(Case):
                 (["--layout", "9.1", "hesuvi:hall.wav", "x.npy"], ["--layout 9.1: is unknown; `partita convolve --help` lists layouts"], 2),
                 (["--lfe", 3, "hall.wav+hall.wav", "x.npy"], ["--layout and --lfe need a SOFA file"], 2),
                 (["--lfe", 3, "hall.wav", "x.npy"], ["--lfe is the level"], 2),
+                (["--layout", "2.0", "--lfe", 3, "hesuvi:hall.wav", "x.npy"], ["--lfe: --layout 2.0 has no LFE; leave it out"], 2),
+                (["--lfe", 3, "fake.sofa", "x.npy"], ["--lfe: a single source has no LFE"], 2),
+                (["hall.wav", "+", "b.npy", "x.npy"], ["+: a chain is one name, without blanks: hall.wav+b.npy"], 2),
                 (["--layout", "5.1", "--azimuth", 3, "hesuvi:hall.wav", "x.npy"], ["without --layout: leave them out"], 2),
                 (["--layout", "5.1", "--config", "a.conf", "x.npy"], ["a.conf: names whole files", "and --layout"], 2)):
             with self.subTest(arguments):
