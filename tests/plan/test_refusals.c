@@ -428,7 +428,7 @@ static void templates(void **state)
     REFUSED_WITH("threads = -1", threads, -1);
     REFUSED_WITH("distance", distance, far);
     REFUSED_WITH("channels", channels, far);
-    REFUSED_WITH("report and allocator", report, NULL);
+    REFUSED_WITH("report is NULL", report, NULL);
     REFUSED_WITH("samples is NULL", samples, NULL);
     REFUSED_WITH("lengths is NULL", lengths, NULL);
     REFUSED_WITH("templates[0]", samples, none);
