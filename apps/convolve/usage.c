@@ -14,7 +14,6 @@
 #include "io/formats/sigmf.h"
 #include "io/formats/sofa.h"
 #include "level/level.h"
-#include "processes/launcher.h"
 #include "route/route.h"
 #include "shard.h"
 
@@ -29,7 +28,7 @@ bool usage_join_processes(struct settings *settings, struct processes *processes
     struct settings *s = settings;
     if (!s->range && !processes_begin(processes, s->argc, s->argv, fault)) return false;
     s->shared = processes->n > 0;
-    s->launched = launcher_started();
+    s->launched = processes_launched() > 0;
     s->quiet = s->quiet || processes->rank;
     s->verbose = s->verbose && !processes->rank;
     return true;

@@ -3,13 +3,11 @@
 // processes_agree do anything.
 #include "processes.h"
 
-#include "launcher.h"
-
 bool processes_begin(struct processes *processes, int argc, char **argv, struct fault *fault)
 {
     (void)argc, (void)argv;
     *processes = (struct processes){0};
-    return !launcher_started_several() ||
+    return processes_launched() < 2 ||
            fault_set(fault, "this build has no MPI (meson -Dmpi=enabled); without it, give each "
                             "process a part of its own by --range K/N");
 }

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "../../lib/base/hash.h"
-#include "launcher.h"
 
 struct shared_file {
     MPI_File handle;
@@ -35,7 +34,7 @@ bool processes_begin(struct processes *processes, int argc, char **argv, struct 
     int provided, rank, n;
     *processes = (struct processes){0};
     // Without a launcher MPI_Init would start services of its own.
-    if (!launcher_started_several()) return true;
+    if (processes_launched() < 2) return true;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided))
         return fault_set(fault, "MPI cannot be started");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

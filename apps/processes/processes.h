@@ -22,6 +22,10 @@ struct processes {
     struct shared_file *file; // NULL: none is open
 };
 
+// How many processes a launcher of MPI has started, as it says in the environment; 0: there is no
+// launcher, 2: more than one, or unknown.
+int processes_launched(void);
+
 // Joins the processes that mpirun started with the same arguments, if it started this one and
 // others. False, with a fault, if their arguments differ or if this build has no MPI.
 bool processes_begin(struct processes *processes, int argc, char **argv, struct fault *fault);
