@@ -15,7 +15,7 @@ static void add(json_t *list, const char *name, const char *text, bool available
                                               name, "available", available, "description", text));
 }
 
-static void add_all(json_t *list)
+bool compute_devices_print(json_t *list)
 {
     char name[32] = "cpu", text[256];
     int n = 0;
@@ -24,16 +24,7 @@ static void add_all(json_t *list)
         snprintf(name, sizeof name, "cuda:%d", n);
     }
     if (n == 1) add(list, "cuda", text, false); // why there is none
-}
-
-void compute_devices_print(void)
-{
-    add_all(NULL);
-}
-
-bool compute_devices_print_json(json_t *list)
-{
-    add_all(list);
+    if (!list) return true;
     json_t *j = json_report("partita-devices/1", command_rows[COMMAND_DEVICES].name);
     json_object_set_new(j, "devices", list);
     return json_print(j, stdout);

@@ -6,11 +6,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-// Prints a line for each device, and why there is no CUDA device if there is none.
-void compute_devices_print(void);
-
-// Appends an object of the kind "compute" for each of them to `list`, prints it as JSON and
-// releases it. False if it cannot be written.
-bool compute_devices_print_json(json_t *list);
+// Appends an object of the kind "compute" for each device to `list`, prints it as JSON and releases
+// it; NULL: prints a line for each device. Without a CUDA device it says why. False if the JSON
+// cannot be written.
+bool compute_devices_print(json_t *list);
 
 #endif

@@ -23,20 +23,15 @@ int report_usage(enum command command, const struct fault *fault)
     return EXIT_USAGE;
 }
 
-static void report_line(const struct settings *settings, const char *format, va_list arguments)
-{
-    fprintf(stderr, "partita %s: ", command_rows[settings->command].name);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
-}
-
-void report_warning(const struct settings *settings, const char *format, ...)
+void report_line(const struct settings *settings, bool shown, const char *format, ...)
 {
     va_list arguments;
-    if (settings->quiet) return;
+    if (!shown) return;
+    fprintf(stderr, "partita %s: ", command_rows[settings->command].name);
     va_start(arguments, format);
-    report_line(settings, format, arguments);
+    vfprintf(stderr, format, arguments);
     va_end(arguments);
+    fprintf(stderr, "\n");
 }
 
 bool report_input(const struct settings *settings, const struct audio_reader *reader)
@@ -56,15 +51,6 @@ void report_stored_rate(const struct settings *settings, const char *path,
                        info->rate, stored);
     else if (info->rate > 0 && info->container == CONTAINER_NPY)
         report_detail(settings, "%s: stores no sample rate; it is %.12g Hz", path, info->rate);
-}
-
-void report_detail(const struct settings *settings, const char *format, ...)
-{
-    va_list arguments;
-    if (!settings->verbose) return;
-    va_start(arguments, format);
-    report_line(settings, format, arguments);
-    va_end(arguments);
 }
 
 char *report_plan(const struct partita_plan *plan)

@@ -20,9 +20,11 @@ int report_fault(enum command command, const struct fault *fault, enum exit_stat
 // The same for a usage error, with the usage line.
 int report_usage(enum command command, const struct fault *fault);
 
-// A warning, unless --quiet.
-__attribute__((format(printf, 2, 3))) void report_warning(const struct settings *settings,
-                                                          const char *format, ...);
+// A line if it is to be shown: a warning unless --quiet, a decision with --verbose only.
+__attribute__((format(printf, 3, 4))) void report_line(const struct settings *settings, bool shown,
+                                                       const char *format, ...);
+#define report_warning(settings, ...) report_line(settings, !(settings)->quiet, __VA_ARGS__)
+#define report_detail(settings, ...) report_line(settings, (settings)->verbose, __VA_ARGS__)
 
 // Warnings of how an input contradicts its header. Returns whether samples are missing.
 bool report_input(const struct settings *settings, const struct audio_reader *reader);
@@ -30,10 +32,6 @@ bool report_input(const struct settings *settings, const struct audio_reader *re
 // A warning if the output `path` cannot store the sample rate of `info`.
 void report_stored_rate(const struct settings *settings, const char *path,
                         const struct audio_info *info);
-
-// Prints a decision, with --verbose only.
-__attribute__((format(printf, 2, 3))) void report_detail(const struct settings *settings,
-                                                         const char *format, ...);
 
 // The text of partita_plan_explain, which the caller frees. NULL: out of memory.
 char *report_plan(const struct partita_plan *plan);

@@ -19,7 +19,6 @@ int live_main(const struct settings *settings)
 
 int devices_main(const struct settings *settings)
 {
-    if (!settings->json) compute_devices_print();
-    else if (!compute_devices_print_json(json_array())) return EXIT_FAILED;
+    if (!compute_devices_print(settings->json ? json_array() : NULL)) return EXIT_FAILED;
     return report_absent(settings->command);
 }

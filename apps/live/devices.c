@@ -55,7 +55,7 @@ static bool print_devices_json(void)
                       "default_in", d.is_default_in, "default_out", d.is_default_out);
         json_array_append_new(list, j);
     }
-    return compute_devices_print_json(list);
+    return compute_devices_print(list);
 }
 
 static int list_devices(const struct settings *s)
@@ -72,7 +72,7 @@ static int list_devices(const struct settings *s)
 
 int devices_main(const struct settings *settings)
 {
-    if (!settings->json) compute_devices_print();
+    if (!settings->json) compute_devices_print(NULL);
     int status = report_close(COMMAND_DEVICES, list_devices(settings));
     if (device_hangs()) _exit(status);
     return status;
