@@ -108,7 +108,9 @@ const struct command_row command_rows[N_COMMANDS] = {
     {"help", "[COMMAND]", "shows this help, the manual page or shell completions", "", 1},
 };
 
-#define FILTERS (1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE)
+#define CONVOLVE (1u << COMMAND_CONVOLVE)
+#define CORRELATE (1u << COMMAND_CORRELATE)
+#define FILTERS (CONVOLVE | CORRELATE)
 #define CHANNELIZE (1u << COMMAND_CHANNELIZE)
 #define PAIRS (1u << COMMAND_PAIRS)
 #define LIVE (1u << COMMAND_LIVE)

@@ -149,6 +149,13 @@ static bool store_whole(const struct option_row *row, struct settings *settings,
 {
     int64_t *field = (int64_t *)(void *)((char *)settings + row->field);
     struct number number;
+    cpu_set_t
+        set; // the processors that this process may use, which a scheduler may have restricted
+    settings->threads_given |= row->kind == OPTION_THREADS;
+    if (row->kind == OPTION_THREADS && strcmp(value, "auto") == 0) {
+        *field = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+        return true;
+    }
     if (!number_parse(value, number_kinds[row->kind].quantity, &number) ||
         (number.is_time ? number.value < 0 && row->low >= 0
                         : !number.whole || number.integer < row->low || number.integer > row->high))
@@ -157,27 +164,6 @@ static bool store_whole(const struct option_row *row, struct settings *settings,
     if (number.is_time)
         settings->times[settings->n_times++] = (struct given_time){row, value, number.value};
     return true;
-}
-
-// The processors that this process may use, which a job's scheduler may have restricted.
-static int64_t count_processors(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-static bool store_threads(const struct option_row *row, struct settings *settings,
-                          const char *value, struct fault *fault)
-{
-    settings->threads_given = 1;
-    if (strcmp(value, "auto") != 0) return store_whole(row, settings, value, fault);
-    *(int64_t *)(void *)((char *)settings + row->field) = count_processors();
-    return true;
-}
-
-static bool is_within(const struct option_row *row, double value)
-{
-    return row->low == row->high || (value >= (double)row->low && value <= (double)row->high);
 }
 
 static bool store_real(const struct option_row *row, double *field, const char *value,
@@ -191,7 +177,9 @@ static bool store_real(const struct option_row *row, double *field, const char *
     if (!(row->kind == OPTION_RATE
               ? number_parse_rate(value, &number.value)
               : number_parse(value, number_kinds[row->kind].quantity, &number)) ||
-        !isfinite(number.value) || !is_within(row, number.value))
+        !isfinite(number.value) ||
+        (row->low != row->high &&
+         !(number.value >= (double)row->low && number.value <= (double)row->high)))
         return refuse_number(row, value, fault);
     *field = number.value;
     return true;
@@ -237,15 +225,6 @@ static bool store_choice(const struct option_row *row, int *field, const char *v
     return fault_set(fault, "--%s %s: must be one of %s", row->name, value, row->argument);
 }
 
-static bool store_in_list(const struct option_row *row, struct word_list *list, const char *value,
-                          struct fault *fault)
-{
-    if (list->n == MAX_WORDS)
-        return fault_set(fault, "--%s: given more than %d times", row->name, MAX_WORDS);
-    list->words[list->n++] = value;
-    return true;
-}
-
 // Users who expect -o to mean "output" pass a file name, which is answered by the operands.
 static bool store_sample_type(const struct option_row *row, enum command command,
                               const char **field, const char *value, struct fault *fault)
@@ -271,6 +250,10 @@ static bool store_option(const struct option_row *row, struct settings *settings
                          struct fault *fault)
 {
     void *field = (char *)settings + row->field;
+    struct word_list *list = field;
+    // Of the real numbers, levels alone may have no value.
+    if (row->kind >= OPTION_REAL) return store_real(row, field, value ? value : "0", fault);
+    if (row->kind >= OPTION_NUMBER) return store_whole(row, settings, value, fault);
     switch (row->kind) {
     case OPTION_FLAG:
         *(int *)field = 1;
@@ -279,33 +262,19 @@ static bool store_option(const struct option_row *row, struct settings *settings
         if (value && !store_choice(row, field, value, fault)) return false;
         *(int *)field = value ? 2 : 1;
         return true;
-    case OPTION_TEXT:
-        *(const char **)field = value;
-        return true;
     case OPTION_LIST:
-        return store_in_list(row, field, value, fault);
+        if (list->n == MAX_WORDS)
+            return fault_set(fault, "--%s: given more than %d times", row->name, MAX_WORDS);
+        list->words[list->n++] = value;
+        return true;
     case OPTION_CHOICE:
         return store_choice(row, field, value, fault);
     case OPTION_SAMPLE_TYPE:
         return store_sample_type(row, settings->command, field, value, fault);
-    case OPTION_NUMBER:
-    case OPTION_BYTES:
-    case OPTION_FRAMES:
-        return store_whole(row, settings, value, fault);
-    case OPTION_THREADS:
-        return store_threads(row, settings, value, fault);
-    case OPTION_RATE:
-    case OPTION_REAL:
-    case OPTION_DECIBELS:
-    case OPTION_GAIN:
-    case OPTION_FREQUENCY:
-    case OPTION_SECONDS:
-    case OPTION_MILLISECONDS:
-        return store_real(row, field, value, fault);
-    case OPTION_LEVEL:
-        return store_real(row, field, value ? value : "0", fault);
+    default: // OPTION_TEXT
+        *(const char **)field = value;
+        return true;
     }
-    return false;
 }
 
 // getopt's two tables for one command. The value of a long option is its row + 256. Behind the
