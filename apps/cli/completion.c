@@ -8,11 +8,6 @@
 #include "engine_name.h"
 #include "io/samples/encoding.h"
 
-static bool row_applies(const struct option_row *row, int command)
-{
-    return row->commands & 1u << command;
-}
-
 enum { WORDS_SIZE = 256 };
 _Static_assert((int)WORDS_SIZE >= (int)ENGINE_LIST_SIZE &&
                    (int)WORDS_SIZE >= (int)ENCODING_LIST_SIZE,
@@ -57,7 +52,7 @@ static void bash_options(int command)
     printf("    %s) options='", command_rows[command].name);
     for (size_t i = 0; i < n_option_rows; i++) {
         const struct option_row *row = &option_rows[i];
-        if (!row_applies(row, command)) continue;
+        if (!(row->commands & 1u << command)) continue;
         printf("--%s ", row->name);
         if (row->kind == OPTION_FLAG_OR_WORD) printf("--%s=%s ", row->name, row->argument);
     }
@@ -121,7 +116,7 @@ static void print_zsh(void)
     for (int c = 0; c < N_COMMANDS; c++) {
         printf("    %s)\n        _arguments \\\n", command_rows[c].name);
         for (size_t i = 0; i < n_option_rows; i++)
-            if (row_applies(&option_rows[i], c)) zsh_option(&option_rows[i]);
+            if (option_rows[i].commands & 1u << c) zsh_option(&option_rows[i]);
         printf("            '*:file:_files' ;;\n");
     }
     printf("    esac\n}\n_partita \"$@\"\n");
@@ -153,22 +148,12 @@ static void print_fish(void)
                command_rows[c].name, command_rows[c].summary);
     for (int c = 0; c < N_COMMANDS; c++)
         for (size_t i = 0; i < n_option_rows; i++)
-            if (row_applies(&option_rows[i], c)) fish_option(&option_rows[i], c);
+            if (option_rows[i].commands & 1u << c) fish_option(&option_rows[i], c);
 }
 
 void completion_print(enum shell shell)
 {
-    switch (shell) {
-    case SHELL_BASH:
-        print_bash();
-        break;
-    case SHELL_ZSH:
-        print_zsh();
-        break;
-    case SHELL_FISH:
-        print_fish();
-        break;
-    case SHELL_NONE:
-        break;
-    }
+    static void (*const prints[])(void) = {
+        [SHELL_BASH] = print_bash, [SHELL_ZSH] = print_zsh, [SHELL_FISH] = print_fish};
+    if (shell != SHELL_NONE) prints[shell]();
 }

@@ -22,15 +22,6 @@ const char *engine_name(const char *requested, char name[ENGINE_NAME_SIZE])
     return name;
 }
 
-// The CUDA module checks the names of its engines itself.
-static bool check_cuda(const struct settings *s, bool on_cuda, struct fault *fault)
-{
-    if (on_cuda) return true;
-    if (s->command == COMMAND_LIVE)
-        return fault_set(fault, "--engine %.80s: live computes on the CPU only", s->engine);
-    return fault_set(fault, "--engine %.80s: needs --device cuda", s->engine);
-}
-
 const char *engine_list(char text[ENGINE_LIST_SIZE])
 {
     *text = 0;
@@ -48,7 +39,11 @@ bool engine_check(const struct settings *settings, struct fault *fault)
     const bool on_cuda = device && strncmp(device, "cuda", 4) == 0;
     if (!requested) return true;
     engine_name(requested, name);
-    if (strncmp(name, "cuda/", 5) == 0) return check_cuda(settings, on_cuda, fault);
+    if (strncmp(name, "cuda/", 5) == 0) // the CUDA module checks the names of its engines itself
+        return on_cuda ||
+               fault_set(fault, "--engine %.80s: %s", requested,
+                         settings->command == COMMAND_LIVE ? "live computes on the CPU only"
+                                                           : "needs --device cuda");
     if (on_cuda)
         return fault_set(fault,
                          "--engine %.80s: is not an engine of --device %.20s, whose engines have "

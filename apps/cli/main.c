@@ -72,8 +72,8 @@ int main(int argc, char **argv)
     char hint[NEAREST_HINT_SIZE];
     if (*word) fprintf(stderr, "partita: %s: no such command%s\n", word, command_hint(word, hint));
     else fprintf(stderr, "partita: no command given\n");
-    fprintf(stderr, "usage: partita "
-                    "convolve|correlate|channelize|live|control|devices|plan|join|deconvolve|layer|"
-                    "design|invert|response|help ...   (partita help)\n");
+    for (int c = 0; c < N_COMMANDS; c++)
+        fprintf(stderr, "%s%s", c ? "|" : "usage: partita ", command_rows[c].name);
+    fprintf(stderr, " ...   (partita help)\n");
     return EXIT_USAGE;
 }

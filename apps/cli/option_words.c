@@ -137,10 +137,12 @@ bool option_words_fit(const struct settings *s, const bool given[MAX_OPTION_ROWS
                        "--templates needs --threshold up to 1, or --mad, for example --mad 8")));
 }
 
-// A negative level apart from its option, whose value may be left out.
-static bool refuse_negative(enum command command, const char *written, struct fault *fault)
+// The commands that have an option of this name, or the nearest option of this command; or the
+// option whose negative level, which may be left out, stands apart from it.
+static bool refuse_unknown(enum command command, const char *written, struct fault *fault)
 {
-    for (size_t i = 0; i < n_option_rows; i++) {
+    char name[64] = "", commands[128] = "", hint[NEAREST_HINT_SIZE];
+    for (size_t i = 0; i < n_option_rows && written[1] >= '0' && written[1] <= '9'; i++) {
         const struct option_row *row = &option_rows[i];
         if (row->kind == OPTION_LEVEL && row->commands & 1u << command)
             return fault_set(fault,
@@ -148,14 +150,6 @@ static bool refuse_negative(enum command command, const char *written, struct fa
                              "--%s=%s",
                              written, row->name, row->name, written);
     }
-    return fault_set(fault, "%s: no such option", written);
-}
-
-// The commands that have an option of this name, or the nearest option of this command.
-static bool refuse_unknown(enum command command, const char *written, struct fault *fault)
-{
-    char name[64] = "", commands[128] = "", hint[NEAREST_HINT_SIZE];
-    if (written[1] >= '0' && written[1] <= '9') return refuse_negative(command, written, fault);
     if (strncmp(written, "--", 2) == 0)
         snprintf(name, sizeof name, "%.*s", (int)strcspn(written + 2, "="), written + 2);
     struct nearest nearest = nearest_to(name);

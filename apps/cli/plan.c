@@ -56,14 +56,6 @@ static struct partita_problem plan_problem(const struct settings *s)
     return problem;
 }
 
-static bool store_wisdom(const struct partita_wisdom *wisdom, struct fault *fault)
-{
-    char path[PATH_MAX];
-    if (!wisdom_file_save(wisdom, path, fault)) return false;
-    printf("stored in %s\n", path);
-    return true;
-}
-
 // "TAPS,SIGNAL"
 static bool parse_parts(const struct settings *s, struct partita_parts *ret, struct fault *fault)
 {
@@ -233,7 +225,11 @@ static bool plan_run(const struct settings *s, struct partita_wisdom *wisdom, st
     }
     if (s->table) return print_table(s, fault);
     if (!print_plan(s, wisdom, fault)) return false;
-    return !(s->calibrate || s->measure) || store_wisdom(wisdom, fault);
+    if (!s->calibrate && !s->measure) return true;
+    char path[PATH_MAX];
+    if (!wisdom_file_save(wisdom, path, fault)) return false;
+    printf("stored in %s\n", path);
+    return true;
 }
 
 int plan_main(const struct settings *settings)
