@@ -84,13 +84,6 @@ static bool allocate_taps(struct frames *ret, size_t n, struct fault *fault)
     return ret->data || memory_fault(fault, "%zu taps", n);
 }
 
-static bool copy_values(const struct impulse *impulse, struct frames *ret, struct fault *fault)
-{
-    if (!allocate_taps(ret, impulse->n_values, fault)) return false;
-    memcpy(ret->data, impulse->values, impulse->n_values * sizeof *impulse->values);
-    return true;
-}
-
 static bool read_impulse(struct impulse_file *file, const struct network *network,
                          const struct impulse *impulse, struct frames *ret, struct fault *fault)
 {
@@ -137,8 +130,10 @@ bool impulse_file_read(struct impulse_file *file, const struct network *network,
     struct fault said;
     bool good;
     *ret_rate = 0;
-    if (impulse->values) good = copy_values(impulse, ret, &said);
-    else if (impulse->sections) {
+    if (impulse->values) {
+        good = allocate_taps(ret, impulse->n_values, &said);
+        if (good) memcpy(ret->data, impulse->values, ret->n * sizeof *impulse->values);
+    } else if (impulse->sections) {
         const bool fixed = impulse->sections->kind == PARTITA_SECTION_BIQUAD;
         *ret_rate = file->signal_rate > 0 && !fixed ? file->signal_rate : network->rate;
         good = make_taps(impulse, *ret_rate, ret, &said);

@@ -124,12 +124,6 @@ bool matrix_add_unit(struct matrix *matrix, size_t out, size_t in, double gain, 
     return fir_add(matrix_fir(matrix, out, in), &unit, gain, 0, fault);
 }
 
-// Frames of the configuration's rate in frames of the signal's.
-static double rate_ratio(const struct matrix_loader *l)
-{
-    return l->network->rate > 0 && l->rate > 0 ? l->rate / l->network->rate : 1;
-}
-
 enum { RATE_TEXT = 400 };
 
 // The rate that responses need, from that of the signal.
@@ -199,7 +193,8 @@ static bool apply_term(struct matrix_loader *l, const struct network_term *term,
                        const struct fir *from)
 {
     const bool is_unit = term->impulse == IMPULSE_UNIT;
-    size_t delay = (size_t)llround(term->delay * rate_ratio(l));
+    const double known = l->network->rate; // of the delays
+    size_t delay = (size_t)llround(term->delay * (known > 0 && l->rate > 0 ? l->rate / known : 1));
     double gain = term->gain;
     struct fir product = {0}, part = *from;
     bool good = true;
@@ -219,13 +214,6 @@ static bool apply_term(struct matrix_loader *l, const struct network_term *term,
     return good;
 }
 
-// Says which line of the configuration cannot be computed.
-static bool term_fault(const struct matrix_loader *l, const struct network_term *term)
-{
-    const struct fault said = *l->fault;
-    return network_fault(l->network, term->line, l->fault, "%.500s", said.text);
-}
-
 static bool apply_stage(struct matrix_loader *l, const struct network_stage *stage,
                         const struct matrix *from, struct matrix *ret)
 {
@@ -237,8 +225,10 @@ static bool apply_stage(struct matrix_loader *l, const struct network_stage *sta
         for (size_t in = 0; in < from->in_channels; in++) {
             const struct fir *fir = matrix_fir(from, term->in, in);
             if (!fir->taps) continue;
-            if (!apply_term(l, term, matrix_fir(ret, term->out, in), fir))
-                return term_fault(l, term);
+            if (!apply_term(l, term, matrix_fir(ret, term->out, in), fir)) {
+                const struct fault said = *l->fault;
+                return network_fault(l->network, term->line, l->fault, "%.500s", said.text);
+            }
             if (l->samples > FRAMES_MAX_SAMPLES)
                 return network_fault(l->network, term->line, l->fault,
                                      "more than %d taps in all responses together",

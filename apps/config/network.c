@@ -172,32 +172,27 @@ size_t network_count_files(const struct network *network)
     return n;
 }
 
-// Appends the paths of one configuration.
-static bool list_files(struct network *network, const char **ret_paths, int *n, struct fault *fault)
-{
-    char buffer[PATH_MAX];
-    ret_paths[(*n)++] = network->path;
-    for (size_t i = 0; i < network->n_impulses; i++) {
-        struct impulse *impulse = &network->impulses[i];
-        if (!impulse->path) continue;
-        ret_paths[(*n)++] = impulse->path;
-        const char *samples = sigmf_samples(impulse->path, buffer);
-        if (impulse->source != IMPULSE_FILE || samples == impulse->path) continue;
-        free(impulse->samples);
-        impulse->samples = strdup(samples);
-        if (!impulse->samples) return no_memory(network, fault);
-        ret_paths[(*n)++] = impulse->samples;
-    }
-    return true;
-}
-
 bool network_list_files(struct network *network, const char **ret_paths, int *ret_n,
                         struct fault *fault)
 {
-    *ret_n = 0;
-    if (network->list) ret_paths[(*ret_n)++] = network->list;
-    for (struct network *n = network; n; n = n->next)
-        if (!list_files(n, ret_paths, ret_n, fault)) return false;
+    char buffer[PATH_MAX];
+    int n = 0;
+    if (network->list) ret_paths[n++] = network->list;
+    for (struct network *one = network; one; one = one->next) {
+        ret_paths[n++] = one->path;
+        for (size_t i = 0; i < one->n_impulses; i++) {
+            struct impulse *impulse = &one->impulses[i];
+            if (!impulse->path) continue;
+            ret_paths[n++] = impulse->path;
+            const char *samples = sigmf_samples(impulse->path, buffer);
+            if (impulse->source != IMPULSE_FILE || samples == impulse->path) continue;
+            free(impulse->samples);
+            impulse->samples = strdup(samples);
+            if (!impulse->samples) return no_memory(one, fault);
+            ret_paths[n++] = impulse->samples;
+        }
+    }
+    *ret_n = n;
     return true;
 }
 

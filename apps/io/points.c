@@ -18,9 +18,8 @@ enum { MAX_POINTS = 1 << 20 };
 // A table that is read.
 struct table_file {
     const char *name;
-    FILE *file;
-    char *line;
-    size_t line_capacity, number; // number: of the line
+    char *rest;    // lines that are not read yet
+    size_t number; // of the line
     struct points points;
     size_t capacity, degrees_capacity, n_degrees;
 };
@@ -41,13 +40,12 @@ static void accept_commas(char *text)
         if (isdigit((unsigned char)c[-1]) && isdigit((unsigned char)c[1])) *c = '.';
 }
 
-// The next line that is not left out, in the table's memory; NULL at the end.
+// The next line that is not left out; NULL at the end.
 static char *next_line(struct table_file *table)
 {
-    while (getline(&table->line, &table->line_capacity, table->file) >= 0) {
-        char *text = table->line;
-        if (!table->number++ && strncmp(text, "\xEF\xBB\xBF", 3) == 0) text += 3;
-        text[strcspn(text, "#\r\n")] = 0;
+    for (char *text; (text = strsep(&table->rest, "\n"));) {
+        table->number++;
+        text[strcspn(text, "#\r")] = 0;
         text += strspn(text, " \t");
         const bool heading = !table->points.n && isalpha((unsigned char)*text);
         if (*text == 0 || *text == '*' || *text == '"' || heading) continue;
@@ -97,15 +95,13 @@ static bool add_point(struct table_file *table, const char *line, struct fault *
 
 bool points_read(struct points *ret, const char *path, struct fault *fault)
 {
-    struct table_file table = {.name = path, .file = regular_open(path, fault)};
-    bool good = table.file != NULL;
-    for (char *text; good && (text = next_line(&table)) != NULL;)
-        good = add_point(&table, text, fault);
-    if (good && ferror(table.file))
-        good = fault_set(fault, "%s: cannot read: %s", path, strerror(errno));
+    char *text = regular_read_text(path, fault);
+    struct table_file table = {.name = path, .rest = text};
+    bool good = text;
+    for (char *line; good && (line = next_line(&table)) != NULL;)
+        good = add_point(&table, line, fault);
     if (good && !table.points.n) good = fault_set(fault, "%s: holds no points", path);
-    if (table.file) fclose(table.file);
-    free(table.line);
+    free(text);
     if (!good || table.n_degrees < table.points.n) {
         free(table.points.degrees);
         table.points.degrees = NULL;
@@ -118,12 +114,12 @@ bool points_read(struct points *ret, const char *path, struct fault *fault)
 bool points_begin(const char *path)
 {
     struct fault ignored;
-    struct table_file table = {.file = regular_open(path, &ignored)};
+    char *text = regular_read_text(path, &ignored);
+    struct table_file table = {.rest = text};
     double column;
-    const char *text = table.file ? next_line(&table) : NULL;
-    const bool two = text && parse_column(&text, &column) && parse_column(&text, &column);
-    if (table.file) fclose(table.file);
-    free(table.line);
+    const char *line = next_line(&table);
+    const bool two = line && parse_column(&line, &column) && parse_column(&line, &column);
+    free(text);
     return two;
 }
 
