@@ -40,6 +40,8 @@ static void *frame_queue_next_buffer(struct frame_queue *queue)
     return buffer;
 }
 
+// Counts a buffer that was pushed or popped, or sets `ended`: nothing follows, or `cancelled`: no
+// more frames are wanted.
 static void frame_queue_update(struct frame_queue *queue, uint64_t *counter, bool *flag)
 {
     pthread_mutex_lock(&queue->mutex);

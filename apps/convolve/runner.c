@@ -165,11 +165,6 @@ static void choose_workers(struct runner *r, const struct runner_request *q)
     r->plan_threads = threads / workers;
 }
 
-static bool runner_fail(const struct runner *r, enum partita_status status, struct fault *fault)
-{
-    return option_words_of_status(fault, r->command, status, &r->log);
-}
-
 static bool runner_allocate(struct runner *r)
 {
     const struct segments_request segments = {.plan = r->plan,
@@ -218,7 +213,7 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
     if (!status && !r->segment) status = partita_stream_open(r->plan, r->filter, &r->stream);
     if (!status && !runner_allocate(r)) status = PARTITA_ERR_NOMEM;
     if (status) {
-        runner_fail(r, status, fault);
+        option_words_of_status(fault, r->command, status, &r->log);
         runner_close(r);
         const struct fault said = *fault;
         if (engine_needs_bounds(said.text)) // it cannot filter a stream
@@ -249,9 +244,8 @@ static size_t feed_stream(struct runner *r, char *y, const char *x, size_t n)
     size_t made = partita_stream_output_frames(r->stream, n);
     for (size_t c = 0; c < r->out_channels; c++) r->y[c] = y + c * r->bytes;
     for (size_t c = 0; x && c < r->in_channels; c++) r->x[c] = x + c * r->bytes;
-    if (x)
-        partita_stream_process_strided(r->stream, r->y, r->out_channels, r->x, r->in_channels, n);
-    else partita_stream_process_strided(r->stream, r->y, r->out_channels, NULL, 0, n);
+    partita_stream_process_strided(r->stream, r->y, r->out_channels, x ? r->x : NULL,
+                                   x ? r->in_channels : 0, n);
     size_t drop = r->to_drop < made ? r->to_drop : made;
     r->to_drop -= drop;
     if (drop)
@@ -300,7 +294,7 @@ static bool take_segment(struct runner *r, void **y, size_t *ret_n, struct fault
 {
     void *results;
     const enum partita_status status = segments_take(&r->segments, &results);
-    if (status) return runner_fail(r, status, fault);
+    if (status) return option_words_of_status(fault, r->command, status, &r->log);
     *ret_n = segment_results(r);
     const struct channel_rows rows = {r->out_channels, r->bytes, *ret_n};
     if (r->kept) *y = results;

@@ -145,14 +145,13 @@ bool search_check_annotate(const struct search_request *request, struct fault *f
     const char *path = s->annotate, *suffix = ".sigmf-meta", *in = s->operands[1];
     char meta[4][PATH_MAX];
     if (!path) return true;
-    const size_t n = strlen(path), m = strlen(suffix);
-    if (n <= m || strcmp(path + n - m, suffix) != 0)
+    if (!path_ends_with(path, suffix))
         return fault_set(fault, "--annotate %s: the name must end in %s", path, suffix);
     const char *const inputs[] = {s->operands[0], in, sigmf_metadata(s->operands[0], meta[0]),
                                   sigmf_metadata(in, meta[1]), sigmf_samples(in, meta[2])};
     if (!temp_differs(path, inputs, 5, fault)) return false;
     const char *out = s->operands[2];
-    const size_t stem = n - m;
+    const size_t stem = strlen(path) - strlen(suffix);
     if (out && strncmp(out, path, stem) == 0 && strcmp(out + stem, ".sigmf-data") == 0)
         return fault_set(fault, "%s: is written beside OUT; name another file for --annotate",
                          path);

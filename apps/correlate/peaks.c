@@ -81,17 +81,6 @@ static void swap_items(struct peak *items, size_t i, size_t j)
     items[j] = first;
 }
 
-static void sift_down(struct heap *heap)
-{
-    for (size_t i = 0, first;; i = first) {
-        first = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap->n; child++)
-            if (heap->before(&heap->items[child], &heap->items[first])) first = child;
-        if (first == i) return;
-        swap_items(heap->items, i, first);
-    }
-}
-
 static bool heap_add(struct heap *heap, const struct peak *item, struct fault *fault)
 {
     if (heap->n == heap->capacity) {
@@ -111,7 +100,13 @@ static bool heap_add(struct heap *heap, const struct peak *item, struct fault *f
 static void heap_replace_root(struct heap *heap, const struct peak *item)
 {
     heap->items[0] = *item;
-    sift_down(heap);
+    for (size_t i = 0, first;; i = first) {
+        first = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap->n; child++)
+            if (heap->before(&heap->items[child], &heap->items[first])) first = child;
+        if (first == i) return;
+        swap_items(heap->items, i, first);
+    }
 }
 
 static bool push(struct channel *c, const struct maximum *maximum, struct fault *fault)

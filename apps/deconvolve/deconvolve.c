@@ -121,15 +121,14 @@ static void print_found(const struct deconvolve *d, size_t channel, const struct
     const double seconds = d->response.rate > 0 ? (double)found->latency / d->response.rate : NAN;
     FILE *to = strcmp(d->settings.operands[2], "-") == 0 ? stderr : stdout;
     if (d->settings.json) {
-        json_t *j = json_object();
         const bool any = found->level > 0;
-        json_object_set_new(j, "channel", json_integer((json_int_t)channel + 1));
-        json_object_set_new(j, "latency_frames",
-                            any ? json_integer((json_int_t)found->latency) : json_null());
-        json_object_set_new(j, "latency_seconds", json_finite(any ? seconds : NAN));
-        json_object_set_new(j, "level_db", json_finite(any ? 20 * log10(found->level) : NAN));
-        json_object_set_new(j, "noise_db", json_finite(any ? 20 * log10(found->noise) : NAN));
-        json_array_append_new(d->list, j);
+        json_array_append_new(
+            d->list, json_pack("{s:I, s:o, s:o, s:o, s:o}", "channel", (json_int_t)channel + 1,
+                               "latency_frames",
+                               any ? json_integer((json_int_t)found->latency) : json_null(),
+                               "latency_seconds", json_finite(any ? seconds : NAN), "level_db",
+                               json_finite(any ? 20 * log10(found->level) : NAN), "noise_db",
+                               json_finite(any ? 20 * log10(found->noise) : NAN)));
     } else if (found->level > 0) {
         fprintf(to, "channel %zu: latency %zu frames", channel + 1, found->latency);
         if (d->response.rate > 0) fprintf(to, ", %.3f ms", 1e3 * seconds);
@@ -155,21 +154,15 @@ static bool divide(struct deconvolve *d, struct fault *fault)
                      operand_name(&d->settings, 0));
 }
 
-// The peak of the recording that is the sweep itself. Its transform has the size of the others.
-static bool find_unit_peak(struct deconvolve *d, struct fault *fault)
-{
-    memset(d->channel, 0, d->recording.frames * sizeof *d->channel);
-    memcpy(d->channel, d->sweep.samples, d->sweep.frames * sizeof *d->channel);
-    if (!divide(d, fault)) return false;
-    d->unit_peak = d->channel[0];
-    return true;
-}
-
 static bool compute(struct deconvolve *d, struct fault *fault)
 {
     const size_t channels = d->recording.channels;
     const size_t n = d->recording.frames - d->sweep.frames + 1;
-    if (!find_unit_peak(d, fault)) return false;
+    // The peak of the recording that is the sweep itself. Its transform has the size of the others.
+    memset(d->channel, 0, d->recording.frames * sizeof *d->channel);
+    memcpy(d->channel, d->sweep.samples, d->sweep.frames * sizeof *d->channel);
+    if (!divide(d, fault)) return false;
+    d->unit_peak = d->channel[0];
     for (size_t c = 0; c < channels; c++) {
         memcpy(d->channel, d->recording.samples + c * d->recording.frames,
                d->recording.frames * sizeof *d->channel);
