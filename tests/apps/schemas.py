@@ -7,7 +7,7 @@ import pathlib
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schemas"
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
-KEYWORDS = {"$schema", "title", "description", "type", "properties", "required", "items", "enum", "const", "minimum", "oneOf", "$ref"}
+KEYWORDS = {"$schema", "title", "description", "type", "properties", "required", "items", "enum", "const", "minimum", "oneOf", "allOf", "$ref"}
 
 
 def is_of(value, name):
@@ -18,12 +18,20 @@ def read(name):
     return json.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
+def resolve(schema):
+    """The schema itself, with the properties of those in allOf."""
+    while "$ref" in schema:  # to a file or a part of it
+        file, pointer = schema["$ref"].split("#")
+        schema = functools.reduce(lambda part, name: part[int(name) if isinstance(part, list) else name],
+                                  pointer.split("/")[1:], read(file))
+    for part in schema.get("allOf", ()):
+        schema = {**schema, "properties": {**resolve(part)["properties"], **schema["properties"]}}
+    return schema
+
+
 def check(value, schema, at="$"):
     """Raises ValueError where the value differs from the schema."""
-    while "$ref" in schema:  # to a part of a file
-        file, pointer = schema["$ref"].split("#/")
-        schema = functools.reduce(lambda part, name: part[int(name) if isinstance(part, list) else name],
-                                  pointer.split("/"), read(file))
+    schema = resolve(schema)
     if set(schema) - KEYWORDS:
         raise ValueError(f"{at}: unknown keywords {set(schema) - KEYWORDS}")
     kinds = schema.get("type", [])
