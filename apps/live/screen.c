@@ -131,13 +131,13 @@ static size_t n_meters(size_t channels)
 static void draw_all(struct screen *s, const struct session *session, const char *message)
 {
     struct chain_counts counts = chain_counts(session->chain);
-    struct chain_load load = chain_load(session->chain);
+    struct partita_stream_stats load = chain_load(session->chain);
     size_t in = n_meters(filter_set_in_channels(session->filters));
     size_t out = n_meters(filter_set_out_channels(session->filters));
     for (size_t c = 0; c < in; c++) draw_meter(s, "in", c, levels_of(session->levels, false, c));
     for (size_t c = 0; c < out; c++) draw_meter(s, "out", c, levels_of(session->levels, true, c));
     draw_line(s, "load    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late",
-              100 * load.mean, 100 * load.p99, 100 * load.worst, (unsigned long long)load.late);
+              100 * load.mean, 100 * load.p99, 100 * load.max, (unsigned long long)load.missed);
     draw_line(
         s,
         "xruns   %llu: in %llu under %llu over, out %llu under %llu over, %llu several; limited "

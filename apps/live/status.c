@@ -34,10 +34,10 @@ static json_t *levels_array(const struct session *s, bool out)
 
 static json_t *load_object(const struct session *s)
 {
-    struct chain_load load = chain_load(s->chain);
+    struct partita_stream_stats load = chain_load(s->chain);
     return json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "calls", (json_int_t)load.calls, "late",
-                     (json_int_t)load.late, "mean", load.mean, "p99", load.p99, "p999", load.p999,
-                     "worst", load.worst);
+                     (json_int_t)load.missed, "mean", load.mean, "p99", load.p99, "p999", load.p999,
+                     "worst", load.max);
 }
 
 static json_t *latency_object(const struct session *s)
@@ -183,7 +183,7 @@ void status_conclude(const struct session *session)
 {
     const struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
-    struct chain_load load = chain_load(s->chain);
+    struct partita_stream_stats load = chain_load(s->chain);
     warn_losses(s, &counts);
     if (counts.nonfinite_in + counts.nonfinite_out)
         report_warning(
@@ -198,5 +198,5 @@ void status_conclude(const struct session *session)
             "partita live: %.1f s in %llu calls; load mean %.1f %%, p99 %.1f %%, worst %.1f %% of "
             "the deadline\n",
             (double)counts.frames / s->format.rate, (unsigned long long)counts.calls,
-            100 * load.mean, 100 * load.p99, 100 * load.worst);
+            100 * load.mean, 100 * load.p99, 100 * load.max);
 }

@@ -139,9 +139,9 @@ static void equals_the_oracle(void **state)
     struct chain_counts counts = chain_counts(rig.chain);
     assert_int_equal(counts.frames, FRAMES);
     assert_int_equal(counts.nonfinite_in + counts.nonfinite_out + counts.limited + counts.xruns, 0);
-    struct chain_load load = chain_load(rig.chain);
+    struct partita_stream_stats load = chain_load(rig.chain);
     assert_true(load.calls > 0 && load.calls <= counts.calls && load.mean > 0 &&
-                load.worst >= load.mean);
+                load.max >= load.mean);
 
     // With other gains, and with the limiter, which has nothing to attenuate.
     rig.request.levels = (struct chain_levels){.input = 0.5f, .wet = 0.5f, .dry = 0.25f};
@@ -391,7 +391,7 @@ static void *control(void *argument)
         const struct chain_levels levels = {(float)(i % 5) / 4, (float)(i % 3) / 2, (float)(i % 2)};
         chain_set_levels(c->rig->chain, &levels);
         struct chain_counts counts = chain_counts(c->rig->chain);
-        struct chain_load load = chain_load(c->rig->chain);
+        struct partita_stream_stats load = chain_load(c->rig->chain);
         struct level level = chain_take_level(c->rig->chain, true, 0);
         if (counts.nonfinite_out || load.mean < 0 || level.peak > 4) break;
         usleep(200);

@@ -18,12 +18,8 @@ enum { CHUNK = 512 };
 static const double RAMP_SECONDS = 0.02, RELEASE_SECONDS = 0.1, METER_SECONDS = 0.3;
 
 struct chain {
-    struct partita_stream *stream;
-    size_t in_channels, out_channels, ramp_frames;
-    double rate;
-    uint64_t duration;
-    bool use_limiter;
-    struct ring *record, *calls;
+    struct chain_request request;
+    size_t ramp_frames;
     // Set by the control thread.
     _Atomic float input_target, wet_target, dry_target;
     atomic_bool end_wanted, detached;
@@ -49,15 +45,16 @@ static void add_to_counter(atomic_ullong *counter, uint64_t by)
 
 static bool chain_allocate(struct chain *c)
 {
-    size_t channels = c->in_channels + c->out_channels;
+    size_t channels = c->request.in_channels + c->request.out_channels;
     c->frames = calloc(channels * CHUNK, sizeof *c->frames);
-    c->x = calloc(c->in_channels, sizeof *c->x);
-    c->y = calloc(c->out_channels, sizeof *c->y);
-    c->interleaved = calloc(c->out_channels * CHUNK, sizeof *c->interleaved);
+    c->x = calloc(c->request.in_channels, sizeof *c->x);
+    c->y = calloc(c->request.out_channels, sizeof *c->y);
+    c->interleaved = calloc(c->request.out_channels * CHUNK, sizeof *c->interleaved);
     c->meters = calloc(channels, sizeof *c->meters);
     if (!c->frames || !c->x || !c->y || !c->interleaved || !c->meters) return false;
-    for (size_t i = 0; i < c->in_channels; i++) c->x[i] = c->frames + i * CHUNK;
-    for (size_t i = 0; i < c->out_channels; i++) c->y[i] = c->frames + (c->in_channels + i) * CHUNK;
+    for (size_t i = 0; i < c->request.in_channels; i++) c->x[i] = c->frames + i * CHUNK;
+    for (size_t i = 0; i < c->request.out_channels; i++)
+        c->y[i] = c->frames + (c->request.in_channels + i) * CHUNK;
     return true;
 }
 
@@ -67,15 +64,8 @@ bool chain_open(struct chain **ret_chain, const struct chain_request *request, s
     struct chain *c = calloc(1, sizeof *c);
     if (!c) return fault_set(fault, "out of memory");
     *c = (struct chain){
-        .stream = r->stream,
-        .in_channels = r->in_channels,
-        .out_channels = r->out_channels,
+        .request = *r,
         .ramp_frames = (size_t)(RAMP_SECONDS * r->rate),
-        .rate = r->rate,
-        .duration = r->duration,
-        .use_limiter = r->limiter,
-        .record = r->record,
-        .calls = r->calls,
         .input_target = r->levels.input,
         .wet_target = r->levels.wet,
         .dry_target = r->levels.dry,
@@ -117,7 +107,7 @@ static void update_ramps(struct chain *c)
 static void meter_all(struct chain *c, struct meter *meters, float *const *x, size_t channels,
                       size_t n)
 {
-    float decay = (float)-expm1(-(double)n / (c->rate * METER_SECONDS));
+    float decay = (float)-expm1(-(double)n / (c->request.rate * METER_SECONDS));
     for (size_t i = 0; i < channels; i++) meter_add(&meters[i], x[i], n, decay);
 }
 
@@ -128,14 +118,14 @@ static void chain_read_input(struct chain *c, const float *const *in, size_t at,
     float gain[CHUNK];
     uint64_t n_bad = 0;
     ramp_next(&c->input, gain, n);
-    for (size_t i = 0; i < c->in_channels; i++) {
+    for (size_t i = 0; i < c->request.in_channels; i++) {
         float *x = c->x[i];
         if (!in) memset(x, 0, n * sizeof *x);
         for (size_t k = 0; in && k < n; k++) x[k] = gain[k] * in[i][at + k];
         n_bad += samples_zero_nonfinite_f32(x, n);
     }
     add_to_counter(&c->nonfinite_in, n_bad);
-    meter_all(c, c->meters, c->x, c->in_channels, n);
+    meter_all(c, c->meters, c->x, c->request.in_channels, n);
 }
 
 // Adds filtered and unfiltered input. A single input goes to every output, several inputs go each
@@ -146,9 +136,9 @@ static void chain_mix(struct chain *c, size_t n)
     uint64_t n_bad = 0;
     ramp_next(&c->wet, wet, n);
     ramp_next(&c->dry, dry, n);
-    for (size_t k = 0; k < c->out_channels; k++) {
-        const size_t input = c->in_channels == 1 ? 0 : k;
-        const float *x = input < c->in_channels ? c->x[input] : NULL;
+    for (size_t k = 0; k < c->request.out_channels; k++) {
+        const size_t input = c->request.in_channels == 1 ? 0 : k;
+        const float *x = input < c->request.in_channels ? c->x[input] : NULL;
         float *y = c->y[k];
         for (size_t i = 0; i < n; i++) y[i] = wet[i] * y[i];
         for (size_t i = 0; x && i < n; i++) y[i] += dry[i] * x[i];
@@ -159,36 +149,37 @@ static void chain_mix(struct chain *c, size_t n)
 
 static void chain_limit(struct chain *c, size_t n)
 {
-    if (!c->use_limiter) return;
-    add_to_counter(&c->limited, limiter_process(&c->limiter, c->y, c->out_channels, n));
+    if (!c->request.limiter) return;
+    add_to_counter(&c->limited, limiter_process(&c->limiter, c->y, c->request.out_channels, n));
 }
 
 static void chain_record(struct chain *c, size_t n)
 {
-    if (!c->record) return;
-    for (size_t k = 0; k < c->out_channels; k++)
-        for (size_t i = 0; i < n; i++) c->interleaved[i * c->out_channels + k] = c->y[k][i];
-    if (!ring_put(c->record, c->interleaved, n)) add_to_counter(&c->unrecorded, n);
+    if (!c->request.record) return;
+    for (size_t k = 0; k < c->request.out_channels; k++)
+        for (size_t i = 0; i < n; i++) c->interleaved[i * c->request.out_channels + k] = c->y[k][i];
+    if (!ring_put(c->request.record, c->interleaved, n)) add_to_counter(&c->unrecorded, n);
 }
 
 static void chain_process_chunk(struct chain *c, float *const *out, const float *const *in,
                                 size_t at, size_t n)
 {
     chain_read_input(c, in, at, n);
-    partita_stream_process(c->stream, (void *const *)c->y, (const void *const *)c->x, n);
+    partita_stream_process(c->request.stream, (void *const *)c->y, (const void *const *)c->x, n);
     chain_mix(c, n);
     chain_limit(c, n);
-    meter_all(c, c->meters + c->in_channels, c->y, c->out_channels, n);
+    meter_all(c, c->meters + c->request.in_channels, c->y, c->request.out_channels, n);
     chain_record(c, n);
-    for (size_t k = 0; k < c->out_channels; k++) memcpy(out[k] + at, c->y[k], n * sizeof **out);
+    for (size_t k = 0; k < c->request.out_channels; k++)
+        memcpy(out[k] + at, c->y[k], n * sizeof **out);
 }
 
 static void count_call(struct chain *c, size_t n, unsigned losses, double seconds)
 {
     struct call_time time = {atomic_load_explicit(&c->n_frames, memory_order_relaxed),
                              (float)seconds};
-    if (c->calls) ring_put(c->calls, &time, 1);
-    if (n) stats_count(&c->load, seconds * c->rate / (double)n, 1);
+    if (c->request.calls) ring_put(c->request.calls, &time, 1);
+    if (n) stats_count(&c->load, seconds * c->request.rate / (double)n, 1);
     const bool several = losses & (losses - 1);
     for (int i = 0; i < N_DEVICE_LOSSES; i++)
         add_to_counter(&c->lost[i], !several && losses >> i & 1);
@@ -203,14 +194,14 @@ static bool is_over(const struct chain *c, uint64_t frames)
 {
     bool faded = atomic_load_explicit(&c->end_wanted, memory_order_relaxed) && !c->wet.left &&
                  !c->dry.left && c->wet.value == 0 && c->dry.value == 0;
-    return faded || frames >= c->duration;
+    return faded || frames >= c->request.duration;
 }
 
 bool chain_process(void *user, float *const *out, const float *const *in, size_t n, unsigned losses)
 {
     struct chain *c = user;
     if (atomic_load_explicit(&c->detached, memory_order_relaxed)) {
-        for (size_t k = 0; k < c->out_channels; k++) memset(out[k], 0, n * sizeof **out);
+        for (size_t k = 0; k < c->request.out_channels; k++) memset(out[k], 0, n * sizeof **out);
         return false;
     }
     double begin = clock_seconds();
@@ -220,14 +211,14 @@ bool chain_process(void *user, float *const *out, const float *const *in, size_t
     size_t played = 0;
     update_ramps(c);
     while (played < n && !over) {
-        uint64_t left = c->duration - (done + played);
+        uint64_t left = c->request.duration - (done + played);
         size_t chunk = n - played < CHUNK ? n - played : CHUNK;
         if (chunk > left) chunk = (size_t)left;
         chain_process_chunk(c, out, in, played, chunk);
         played += chunk;
         over = is_over(c, done + played);
     }
-    for (size_t k = 0; k < c->out_channels; k++)
+    for (size_t k = 0; k < c->request.out_channels; k++)
         memset(out[k] + played, 0, (n - played) * sizeof **out);
     denormals_restore(mode);
     count_call(c, played, losses, clock_seconds() - begin);
@@ -271,21 +262,14 @@ struct chain_counts chain_counts(const struct chain *chain)
     return counts;
 }
 
-struct chain_load chain_load(const struct chain *chain)
+struct partita_stream_stats chain_load(const struct chain *chain)
 {
-    struct partita_stream_stats shares;
-    stats_read(&chain->load, &shares);
-    return (struct chain_load){
-        .calls = shares.calls,
-        .late = shares.missed,
-        .mean = shares.mean,
-        .p99 = shares.p99,
-        .p999 = shares.p999,
-        .worst = shares.max,
-    };
+    struct partita_stream_stats load;
+    stats_read(&chain->load, &load);
+    return load;
 }
 
 struct level chain_take_level(struct chain *chain, bool out, size_t channel)
 {
-    return meter_take(&chain->meters[(out ? chain->in_channels : 0) + channel]);
+    return meter_take(&chain->meters[(out ? chain->request.in_channels : 0) + channel]);
 }

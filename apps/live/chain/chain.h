@@ -52,12 +52,6 @@ struct chain_counts {
     bool ended;                           // the last call has returned
 };
 
-// Times of calls relative to the duration of their frames; percentiles are upper bounds within 9 %.
-struct chain_load {
-    uint64_t calls, late;
-    double mean, p99, p999, worst;
-};
-
 bool chain_open(struct chain **ret_chain, const struct chain_request *request, struct fault *fault);
 void chain_close(struct chain *chain);
 
@@ -77,9 +71,10 @@ void chain_end(struct chain *chain);
 // affected.
 void chain_detach(struct chain *chain);
 
-// Threads: any for counts and load, one for levels.
+// load: the times of calls relative to the duration of their frames. Threads: any for counts and
+// load, one for levels.
 struct chain_counts chain_counts(const struct chain *chain);
-struct chain_load chain_load(const struct chain *chain);
+struct partita_stream_stats chain_load(const struct chain *chain);
 struct level chain_take_level(struct chain *chain, bool out, size_t channel);
 
 #endif
