@@ -59,50 +59,43 @@ static FILE *send_to(const char *path, const char *line, struct fault *fault)
     return NULL;
 }
 
-static bool add_text(char line[CONTROL_LINE_BYTES], const char *text, struct fault *fault)
-{
-    size_t used = strlen(line), n = strlen(text);
-    if (strchr(text, '\n')) return fault_set(fault, "the command must be one line");
-    if (used + n + 2 > CONTROL_LINE_BYTES)
-        return fault_set(fault, "the command is longer than %d bytes", CONTROL_LINE_BYTES - 2);
-    memcpy(line + used, text, n + 1);
-    return true;
-}
-
-// A file name is relative to the folder of this process, not to that of the other one.
-static bool add_file(char line[CONTROL_LINE_BYTES], const char *ir, struct fault *fault)
+// Each file of a chain. Its name is relative to the folder of this process, not to that of the
+// other one.
+static void put_files(FILE *line, const char *ir, const char *folder)
 {
     enum ir_layout layout;
-    const char *path = ir_name_path(ir, &layout);
-    char buffer[PATH_MAX], *folder = *path == '/' ? NULL : getcwd(buffer, sizeof buffer);
-    if (*path != '/' && !folder) return fault_set(fault, "%s: %s", ir, strerror(errno));
-    return add_text(line, ir_prefixes[layout], fault) &&
-           (!folder || (add_text(line, folder, fault) && add_text(line, "/", fault))) &&
-           add_text(line, path, fault);
-}
-
-// Each file of a chain.
-static bool add_files(char line[CONTROL_LINE_BYTES], const char *ir, struct fault *fault)
-{
-    const size_t n = ir_name_first(ir);
-    char *first = strndup(ir, n);
-    const bool good = first ? add_file(line, first, fault) : fault_set(fault, "out of memory");
-    free(first);
-    return good && (!ir[n] || (add_text(line, "+", fault) && add_files(line, ir + n + 1, fault)));
-}
-
-static bool compose_line(char line[CONTROL_LINE_BYTES], char *const *words, int n,
-                         struct fault *fault)
-{
-    bool loads = strcmp(words[0], control_rows[CONTROL_LOAD].name) == 0;
-    *line = 0;
-    for (int i = 0; i < n; i++) {
-        if (i && !add_text(line, " ", fault)) return false;
-        if (loads && i == 1 ? !add_files(line, words[i], fault) : !add_text(line, words[i], fault))
-            return false;
+    for (size_t n; *ir; ir += n + (ir[n] == '+')) {
+        n = ir_name_first(ir);
+        const char *path = ir_name_path(ir, &layout);
+        fprintf(line, "%s%s%s%.*s%s", ir_prefixes[layout], *path == '/' ? "" : folder,
+                *path == '/' ? "" : "/", (int)(ir + n - path), path, ir[n] == '+' ? "+" : "");
     }
-    strcat(line, "\n"); // for which add_text leaves space
-    return true;
+}
+
+// Returns the line, which the caller frees; NULL, with a fault: there is none.
+static char *compose_line(char *const *words, int n, struct fault *fault)
+{
+    const bool loads = strcmp(words[0], control_rows[CONTROL_LOAD].name) == 0;
+    char *text = NULL, folder[PATH_MAX] = "";
+    size_t size = 0;
+    FILE *line = open_memstream(&text, &size);
+    bool good = line || fault_set(fault, "out of memory");
+    if (loads && !getcwd(folder, sizeof folder))
+        good = good && fault_set(fault, "the folder of this process: %s", strerror(errno));
+    for (int i = 0; good && i < n; i++) {
+        if (i) fputc(' ', line);
+        if (loads && i == 1) put_files(line, words[i], folder);
+        else fputs(words[i], line);
+    }
+    if (line) fputc('\n', line);
+    if (line && fclose(line)) good = good && fault_set(fault, "out of memory");
+    if (good && strchr(text, '\n') != text + size - 1)
+        good = fault_set(fault, "the command must be one line");
+    if (good && size >= CONTROL_LINE_BYTES)
+        good = fault_set(fault, "the command is longer than %d bytes", CONTROL_LINE_BYTES - 2);
+    if (good) return text;
+    free(text);
+    return NULL;
 }
 
 // Whether a line answers a command, and whether the command succeeded. Other lines are the status
@@ -136,13 +129,13 @@ static int print_answer(FILE *file, const char *path, bool follow, struct fault 
 
 int control_main(const struct settings *settings)
 {
-    char line[CONTROL_LINE_BYTES];
     const char *path = settings->files[0];
     char **words = settings->files + 1;
     struct fault fault;
-    if (!compose_line(line, words, settings->n_operands - 1, &fault))
-        return report_usage(COMMAND_CONTROL, &fault);
+    char *line = compose_line(words, settings->n_operands - 1, &fault);
+    if (!line) return report_usage(COMMAND_CONTROL, &fault);
     FILE *file = send_to(path, line, &fault);
+    free(line);
     if (!file) return report_fault(COMMAND_CONTROL, &fault, EXIT_FAILED);
     bool follow = strcmp(words[0], control_rows[CONTROL_SUBSCRIBE].name) == 0 &&
                   settings->n_operands > 2 && strcmp(words[1], "off") != 0;

@@ -253,35 +253,31 @@ static void put_items(struct ring *ring, int n)
 static void ring_writer_writes_all(void **state)
 {
     (void)state;
-    struct ring ring;
     struct ring_writer *writer;
     struct written written = {.fail_at = -1};
     struct fault fault;
-    assert_true(ring_open(&ring, 100, sizeof(int)));
-    assert_true(ring_writer_start(&writer, &ring, write_items, &written, &fault));
-    put_items(&ring, 5000);
+    assert_true(ring_writer_open(&writer, 100, sizeof(int), write_items, &written, &fault));
+    put_items(ring_writer_ring(writer), 5000);
     assert_true(ring_writer_stop(writer, &fault));
     assert_int_equal(written.next, 5000);
-    ring_close(&ring);
+    ring_writer_close(writer);
 }
 
 // With a full disk the ring is still drained, and the reason is stored.
 static void ring_writer_stores_the_first_failure(void **state)
 {
     (void)state;
-    struct ring ring;
     struct ring_writer *writer;
     struct written written = {.fail_at = 300};
     struct fault fault;
-    assert_true(ring_open(&ring, 100, sizeof(int)));
-    assert_true(ring_writer_start(&writer, &ring, write_items, &written, &fault));
-    put_items(&ring, 5000);
+    assert_true(ring_writer_open(&writer, 100, sizeof(int), write_items, &written, &fault));
+    put_items(ring_writer_ring(writer), 5000);
     while (ring_writer_check(writer, &fault)) usleep(1000);
     assert_string_equal(fault.text, "item 300 cannot be written");
     assert_false(ring_writer_stop(writer, &fault));
     assert_string_equal(fault.text, "item 300 cannot be written");
     assert_int_equal(written.next, 300);
-    ring_close(&ring);
+    ring_writer_close(writer);
 }
 
 static void heartbeat_detects_silence(void **state)

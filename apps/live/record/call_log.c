@@ -12,7 +12,6 @@
 enum { RING_CALLS = 1 << 16 };
 
 struct call_log {
-    struct ring ring;
     FILE *file;
     const char *path;
     struct ring_writer *writer;
@@ -34,19 +33,12 @@ static bool call_log_write(void *user, const void *items, size_t n, struct fault
     return true;
 }
 
-static void call_log_release(struct call_log *log)
-{
-    if (log->file) fclose(log->file);
-    ring_close(&log->ring);
-    free(log);
-}
-
 void call_log_close(struct call_log *log)
 {
-    struct fault ignored;
     if (!log) return;
-    if (log->writer) ring_writer_stop(log->writer, &ignored);
-    call_log_release(log);
+    ring_writer_close(log->writer);
+    if (log->file) fclose(log->file);
+    free(log);
 }
 
 bool call_log_open(struct call_log **ret_log, const char *path, struct fault *fault)
@@ -57,24 +49,22 @@ bool call_log_open(struct call_log **ret_log, const char *path, struct fault *fa
     log->file = fopen(path, "we");
     bool good = log->file || call_log_fault(path, fault);
     if (good) fputs("frame,seconds\n", log->file);
-    good = good && (ring_open(&log->ring, RING_CALLS, sizeof(struct call_time)) ||
-                    fault_set(fault, "out of memory"));
-    good = good && ring_writer_start(&log->writer, &log->ring, call_log_write, log, fault);
+    good = good && ring_writer_open(&log->writer, RING_CALLS, sizeof(struct call_time),
+                                    call_log_write, log, fault);
     if (good) *ret_log = log;
-    else call_log_release(log);
+    else call_log_close(log);
     return good;
 }
 
 struct ring *call_log_ring(struct call_log *log)
 {
-    return &log->ring;
+    return ring_writer_ring(log->writer);
 }
 
 bool call_log_finish(struct call_log *log, struct fault *fault)
 {
     bool good = ring_writer_stop(log->writer, fault);
     int not_closed = fclose(log->file);
-    log->writer = NULL;
     log->file = NULL;
     return good && not_closed ? call_log_fault(log->path, fault) : good;
 }

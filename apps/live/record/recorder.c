@@ -25,7 +25,6 @@ static const double REFRESH_SECONDS = 1;
 enum { MAX_TAKES_LEFT = 100 };
 
 struct recorder {
-    struct ring ring;
     struct audio_writer *file;
     struct ring_writer *writer;
     char *path;
@@ -99,14 +98,6 @@ void recorder_report_left(const struct settings *settings)
     }
 }
 
-static void recorder_release(struct recorder *r)
-{
-    audio_discard(r->file);
-    ring_close(&r->ring);
-    free(r->path);
-    free(r);
-}
-
 bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels,
                    double rate, int take, struct fault *fault)
 {
@@ -121,20 +112,18 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     r->path = output_names_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
     good = good && recorder_choose_format(&info, settings, r->path, fault);
-    good = good &&
-           (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
-            fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
     good = good && audio_create(&r->file, r->path, &info, fault) &&
            shard_record_discard(r->path, fault);
-    good = good && ring_writer_start(&r->writer, &r->ring, recorder_write, r, fault);
+    good = good && ring_writer_open(&r->writer, (size_t)(RING_SECONDS * rate),
+                                    channels * sizeof(float), recorder_write, r, fault);
     if (good) *ret_recorder = r;
-    else recorder_release(r);
+    else recorder_close(r);
     return good;
 }
 
 struct ring *recorder_ring(struct recorder *recorder)
 {
-    return &recorder->ring;
+    return ring_writer_ring(recorder->writer);
 }
 
 bool recorder_check(const struct recorder *recorder, struct fault *fault)
@@ -150,7 +139,6 @@ bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts
     uint64_t frames;
     bool whole = ring_writer_stop(r->writer, &why),
          saved = audio_finish_partial(r->file, ret_counts, &frames, &of_file);
-    r->writer = NULL;
     r->file = NULL;
     if (whole && saved) return true;
     if (whole) *fault = of_file;
@@ -165,7 +153,6 @@ void recorder_discard(struct recorder *recorder)
     struct fault ignored;
     if (recorder->writer) ring_writer_stop(recorder->writer, &ignored);
     audio_discard(recorder->file);
-    recorder->writer = NULL;
     recorder->file = NULL;
 }
 
@@ -173,5 +160,7 @@ void recorder_close(struct recorder *recorder)
 {
     if (!recorder) return;
     recorder_discard(recorder);
-    recorder_release(recorder);
+    ring_writer_close(recorder->writer);
+    free(recorder->path);
+    free(recorder);
 }
