@@ -198,7 +198,7 @@ void control_run(struct session *session, int signals)
         if (scene_poll(session, now, &message)) show_message(&c, &message);
         check_recording(&c);
         struct chain_counts counts = chain_counts(session->chain);
-        levels_update(session->levels, session->chain, now);
+        chain_update_levels(session->chain, now);
         publish_status(&c, now);
         raise_priority(&c, &counts, now);
         update_status(&c, &counts, now);

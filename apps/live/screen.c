@@ -134,8 +134,8 @@ static void draw_all(struct screen *s, const struct session *session, const char
     struct partita_stream_stats load = chain_load(session->chain);
     size_t in = n_meters(filter_set_in_channels(session->filters));
     size_t out = n_meters(filter_set_out_channels(session->filters));
-    for (size_t c = 0; c < in; c++) draw_meter(s, "in", c, levels_of(session->levels, false, c));
-    for (size_t c = 0; c < out; c++) draw_meter(s, "out", c, levels_of(session->levels, true, c));
+    for (size_t c = 0; c < in; c++) draw_meter(s, "in", c, chain_level(session->chain, false, c));
+    for (size_t c = 0; c < out; c++) draw_meter(s, "out", c, chain_level(session->chain, true, c));
     draw_line(s, "load    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late",
               100 * load.mean, 100 * load.p99, 100 * load.max, (unsigned long long)load.missed);
     draw_line(
@@ -157,7 +157,7 @@ static float loudest(const struct session *s, bool out)
 {
     size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
     float peak = 0;
-    for (size_t c = 0; c < n; c++) peak = fmaxf(peak, levels_of(s->levels, out, c).peak);
+    for (size_t c = 0; c < n; c++) peak = fmaxf(peak, chain_level(s->chain, out, c).peak);
     return peak;
 }
 

@@ -74,8 +74,6 @@ static bool open_chain(struct session *s, double rate, struct fault *fault)
         .record = s->recorder ? recorder_ring(s->recorder) : NULL,
         .calls = s->calls ? call_log_ring(s->calls) : NULL,
     };
-    s->levels = levels_open(request.in_channels, request.out_channels);
-    if (!s->levels) return fault_set(fault, "out of memory");
     return chain_open(&s->chain, &request, fault);
 }
 
@@ -164,7 +162,6 @@ void session_discard_files(struct session *session)
 
 void session_close(struct session *session)
 {
-    levels_close(session->levels);
     recorder_close(session->recorder);
     call_log_close(session->calls);
     chain_close(session->chain);

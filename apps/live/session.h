@@ -8,7 +8,6 @@
 #include "config/scenes.h"
 #include "control/remote.h"
 #include "live/chain/chain.h"
-#include "live/chain/levels.h"
 #include "live/console/lines.h"
 #include "live/device/device.h"
 #include "live/filters/filter_set.h"
@@ -27,7 +26,6 @@ struct session {
     struct call_log *calls;
     struct lines lines;            // JSON on standard output
     const struct remotes *remotes; // the caller's
-    struct levels *levels;
     struct network ports; // of the first filter, for names and connections of JACK; may be empty
     struct live_state state;
     struct scenes *scenes; // of --scene, or without a path; the caller's

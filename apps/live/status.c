@@ -24,7 +24,7 @@ static json_t *levels_array(const struct session *s, bool out)
     size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
     json_t *list = json_array();
     for (size_t c = 0; c < n; c++) {
-        struct level l = levels_of(s->levels, out, c);
+        struct level l = chain_level(s->chain, out, c);
         json_array_append_new(list,
                               json_pack("{s:o, s:o}", "peak", json_finite(decibels((double)l.peak)),
                                         "rms", json_finite(decibels((double)l.rms))));

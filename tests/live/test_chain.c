@@ -392,7 +392,8 @@ static void *control(void *argument)
         chain_set_levels(c->rig->chain, &levels);
         struct chain_counts counts = chain_counts(c->rig->chain);
         struct partita_stream_stats load = chain_load(c->rig->chain);
-        struct level level = chain_take_level(c->rig->chain, true, 0);
+        chain_update_levels(c->rig->chain, 1e-3 * i);
+        struct level level = chain_level(c->rig->chain, true, 0);
         if (counts.nonfinite_out || load.mean < 0 || level.peak > 4) break;
         usleep(200);
     }

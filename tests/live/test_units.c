@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "live/chain/levels.h"
 #include "live/chain/limiter.h"
 #include "live/chain/meter.h"
 #include "live/chain/ramp.h"

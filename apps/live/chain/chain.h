@@ -71,10 +71,13 @@ void chain_end(struct chain *chain);
 // affected.
 void chain_detach(struct chain *chain);
 
-// load: the times of calls relative to the duration of their frames. Threads: any for counts and
-// load, one for levels.
+// load: the times of calls relative to the duration of their frames. Threads: any.
 struct chain_counts chain_counts(const struct chain *chain);
 struct partita_stream_stats chain_load(const struct chain *chain);
-struct level chain_take_level(struct chain *chain, bool out, size_t channel);
+
+// The level of a channel at the last update, for display: the peak holds, and is at least the RMS,
+// which decays slowly. Threads: one, which updates often.
+void chain_update_levels(struct chain *chain, double now);
+struct level chain_level(const struct chain *chain, bool out, size_t channel);
 
 #endif
