@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "address.h"
 #include "remote.h"
 #include "table.h"
 

@@ -4,6 +4,8 @@
 #ifndef PARTITA_APPS_CONTROL_REMOTE_H
 #define PARTITA_APPS_CONTROL_REMOTE_H
 
+#include <netdb.h>
+
 #include "socket.h"
 
 // A way other than the socket.
@@ -15,6 +17,11 @@ struct remote {
     // Answers what waits for this ticket or an earlier one.
     void (*answer)(struct remote *remote, uint64_t ticket, const char *line);
 };
+
+// Finds the address PORT or ADDRESS:PORT, which the caller frees with freeaddrinfo; without ADDRESS
+// it is this machine's own. kind: SOCK_STREAM or SOCK_DGRAM. NULL, with a fault that names the
+// option: the text is none, with a port from 1 to 65535.
+struct addrinfo *address_find(const char *option, const char *text, int kind, struct fault *fault);
 
 // Commands as Open Sound Control messages over UDP: /partita/gain with the number -6 is the line
 // "gain -6". Received at PORT or ADDRESS:PORT, with a port from 1 to 65535; without ADDRESS from

@@ -16,7 +16,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "address.h"
 #include "remote.h"
 
 enum {

@@ -58,11 +58,16 @@ static void handle_key(struct control *c, int key)
     show_message(c, &reply.fault);
 }
 
+static bool ends(int signal)
+{
+    return signal != SIGHUP || terminal_has_gone();
+}
+
 static void handle_signals(struct control *c, int signals)
 {
     for (int number; (number = signals_next(signals)) != 0;) {
         struct fault fault;
-        if (number != SIGHUP || terminal_has_gone()) session_end(c->session);
+        if (ends(number)) session_end(c->session);
         else if (!filter_set_reload(c->session->filters, &fault)) show_message(c, &fault);
     }
 }
@@ -208,4 +213,29 @@ void control_run(struct session *session, int signals)
         if (session->lost) break;
     }
     terminal_restore();
+}
+
+static void serve(struct waiting *w, double seconds)
+{
+    struct pollfd files[1 + REMOTES_MAX_FILES] = {{.fd = w->signals, .events = POLLIN}};
+    const nfds_t n = remotes_files(&w->remotes, clock_seconds(), files + 1);
+    poll(files, 1 + n, (int)ceil(1e3 * seconds));
+    for (int number; (number = signals_next(w->signals)) != 0;)
+        w->steer.ended = w->steer.ended || ends(number);
+    remotes_serve(&w->remotes, clock_seconds(), steer_run_waiting, &w->steer);
+}
+
+bool waiting_pause(struct waiting *waiting, double seconds)
+{
+    const double end = clock_seconds() + seconds;
+    for (double left = seconds; left > 0 && !waiting->steer.ended; left = end - clock_seconds())
+        serve(waiting, left);
+    return !waiting->steer.ended;
+}
+
+bool waiting_serve(void *waiting)
+{
+    struct waiting *w = waiting;
+    serve(w, 0);
+    return !w->steer.ended;
 }

@@ -10,6 +10,7 @@
 #include "cli/compute_devices.h"
 #include "cli/report.h"
 #include "live/device/device.h"
+#include "live/device/timed_call.h"
 
 static const double CLOSE_SECONDS = 2;
 
@@ -74,6 +75,6 @@ int devices_main(const struct settings *settings)
 {
     if (!settings->json) compute_devices_print(NULL);
     int status = report_close(COMMAND_DEVICES, list_devices(settings));
-    if (device_hangs()) _exit(status);
+    if (timed_call_hangs()) _exit(status);
     return status;
 }

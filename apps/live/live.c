@@ -24,7 +24,6 @@
 #include "session.h"
 #include "status.h"
 #include "steer.h"
-#include "waiting.h"
 
 // Time limits for closing a stream, and one whose device is lost.
 static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
@@ -113,7 +112,7 @@ static void restart(struct live *live)
 static void leave_session(struct session *session)
 {
     device_close(session->stream, true, CLOSE_SECONDS);
-    if (device_hangs()) session_discard_files(session);
+    if (timed_call_hangs()) session_discard_files(session);
     else session_close(session);
 }
 
@@ -136,9 +135,9 @@ static bool open_session(struct live *live, struct session *session, int *ret_st
             timed_call_meanwhile(NULL, NULL);
             return true;
         }
-        bool wait = live->settings.retry && (session->no_device || device_hangs());
+        bool wait = live->settings.retry && (session->no_device || timed_call_hangs());
         leave_session(session);
-        *ret_status = device_hangs() ? EXIT_LOST : EXIT_FAILED;
+        *ret_status = timed_call_hangs() ? EXIT_LOST : EXIT_FAILED;
         if (!wait) return false;
         if (!r->waiting) report_warning(&live->settings, "%s; waiting for it", fault->text);
         r->waiting = true;
@@ -148,7 +147,7 @@ static bool open_session(struct live *live, struct session *session, int *ret_st
             *ret_status = EXIT_DONE;
             return false;
         }
-        if (device_hangs()) restart(live);
+        if (timed_call_hangs()) restart(live);
     }
 }
 
@@ -159,12 +158,11 @@ static void print_session(const struct session *s)
         report_warning(settings, "%s: no connection could be made to %s", s->ports.path,
                        jack_connections_missing());
     if (settings->quiet || settings->json) return;
+    const struct filter_set_view f = filter_set_view(s->filters);
     bool one = s->in.index == s->out.index;
     fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name,
-            one ? "" : " to ", one ? "" : s->out.name, s->out.api, s->format.rate,
-            filter_set_in_channels(s->filters), filter_set_out_channels(s->filters),
-            partita_plan_engine(filter_set_plan(s->filters), PARTITA_FORWARD),
-            filter_set_info(s->filters, filter_set_current(s->filters)).taps);
+            one ? "" : " to ", one ? "" : s->out.name, s->out.api, s->format.rate, f.in_channels,
+            f.out_channels, partita_plan_engine(f.plan, PARTITA_FORWARD), f.info.taps);
     if (s->format.in_latency < 0 || s->format.out_latency < 0)
         report_warning(settings,
                        "the device reports an impossible latency; measure it with --measure");
@@ -215,7 +213,7 @@ static void store_restart(struct live *live, const struct session *s)
 {
     live->restart = (struct restart){
         .take = live->restart.take + 1,
-        .filter = s->scenes->n ? s->scene : filter_set_current(s->filters),
+        .filter = s->scenes->n ? s->scene : filter_set_view(s->filters).current,
         .state = s->state,
         .played = live->restart.played + (double)chain_counts(s->chain).frames / s->format.rate,
     };
@@ -232,7 +230,7 @@ static int live_play(struct live *live)
     const int filter = session.scene < 0
                            ? live->restart.filter
                            : filter_set_find(session.filters, live->scenes.list[session.scene].ir);
-    if (filter > 0 && filter < filter_set_size(session.filters))
+    if (filter > 0 && filter < filter_set_view(session.filters).n)
         filter_set_select(session.filters, filter);
     bool started = device_start(session.stream, &fault);
     if (started) {
@@ -242,7 +240,7 @@ static int live_play(struct live *live)
             remotes_close(&live->waiting.remotes);
         status = live_conclude(live, &session);
     } else {
-        session.lost = device_hangs();
+        session.lost = timed_call_hangs();
         status = report_fault(COMMAND_LIVE, &fault, session.lost ? EXIT_LOST : EXIT_FAILED);
         session_discard_files(&session);
     }
@@ -256,7 +254,7 @@ static int live_play(struct live *live)
         device_close(session.stream, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
     const bool written = !started || again || write_last_line(live, &session, false);
     if (!written && status != EXIT_LOST) status = EXIT_FAILED; // overrides EXIT_DEGRADED
-    if (!device_hangs()) session_close(&session);
+    if (!timed_call_hangs()) session_close(&session);
     return status;
 }
 
@@ -305,6 +303,6 @@ int live_main(const struct settings *settings)
     remotes_close(&live.waiting.remotes);
     status = report_close(COMMAND_LIVE, status);
     // The hanging thread may hold locks for which exit would wait.
-    if (device_hangs()) _exit(status);
+    if (timed_call_hangs()) _exit(status);
     return status;
 }

@@ -82,13 +82,13 @@ static void draw_meter(struct screen *s, const char *name, size_t channel, struc
 static void draw_latency(struct screen *s, const struct session *session)
 {
     char device[32] = "unknown";
-    struct filter_info f = filter_set_info(session->filters, filter_set_current(session->filters));
+    const struct filter_set_view f = filter_set_view(session->filters);
     double in = session->format.in_latency, out = session->format.out_latency;
     double ms = 1e3 / session->format.rate;
-    size_t engine = partita_plan_latency(filter_set_plan(session->filters));
+    size_t engine = partita_plan_latency(f.plan);
     if (in >= 0 && out >= 0) snprintf(device, sizeof device, "%.1f ms", 1e3 * (in + out));
     draw_line(s, "latency device %s + engine %.1f ms + onset of the filter %.1f ms", device,
-              ms * (double)engine, ms * (double)f.onset);
+              ms * (double)engine, ms * (double)f.info.onset);
 }
 
 static int print_levels(const struct session *s, char *text, size_t size)
@@ -106,13 +106,12 @@ static int print_levels(const struct session *s, char *text, size_t size)
 static void draw_filter(struct screen *s, const struct session *session)
 {
     char number[32 + SCENE_NAME_SIZE], levels[160];
-    int current = filter_set_current(session->filters);
+    const struct filter_set_view f = filter_set_view(session->filters);
     const char *scene = session->scene < 0 ? "" : session->scenes->list[session->scene].name;
-    int used = snprintf(number, sizeof number, "filter  %d/%d %s%s", current + 1,
-                        filter_set_size(session->filters), scene, *scene ? ": " : "") +
+    int used = snprintf(number, sizeof number, "filter  %d/%d %s%s", f.current + 1, f.n, scene,
+                        *scene ? ": " : "") +
                print_levels(session, levels, sizeof levels);
-    draw_line(s, "%s%s%s", number,
-              fitting_end(s, filter_set_info(session->filters, current).path, used), levels);
+    draw_line(s, "%s%s%s", number, fitting_end(s, f.info.path, used), levels);
 }
 
 // Two lines: the beginning of the message, and the end of its rest.
@@ -132,8 +131,8 @@ static void draw_all(struct screen *s, const struct session *session, const char
 {
     struct chain_counts counts = chain_counts(session->chain);
     struct partita_stream_stats load = chain_load(session->chain);
-    size_t in = n_meters(filter_set_in_channels(session->filters));
-    size_t out = n_meters(filter_set_out_channels(session->filters));
+    const struct filter_set_view f = filter_set_view(session->filters);
+    const size_t in = n_meters(f.in_channels), out = n_meters(f.out_channels);
     for (size_t c = 0; c < in; c++) draw_meter(s, "in", c, chain_level(session->chain, false, c));
     for (size_t c = 0; c < out; c++) draw_meter(s, "out", c, chain_level(session->chain, true, c));
     draw_line(s, "load    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late",
@@ -155,7 +154,8 @@ static void draw_all(struct screen *s, const struct session *session, const char
 
 static float loudest(const struct session *s, bool out)
 {
-    size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
+    const struct filter_set_view f = filter_set_view(s->filters);
+    const size_t n = out ? f.out_channels : f.in_channels;
     float peak = 0;
     for (size_t c = 0; c < n; c++) peak = fmaxf(peak, chain_level(s->chain, out, c).peak);
     return peak;
@@ -166,7 +166,7 @@ static void draw_one_line(struct screen *s, const struct session *session, const
 {
     char line[1024];
     struct chain_counts counts = chain_counts(session->chain);
-    struct filter_info f = filter_set_info(session->filters, filter_set_current(session->filters));
+    struct filter_info f = filter_set_view(session->filters).info;
     if (*message) snprintf(line, sizeof line, "%s", message);
     else
         snprintf(line, sizeof line, "%sin %.1f out %.1f dB, load %.0f %%, xruns %llu, %s",
@@ -216,8 +216,8 @@ static void go_to_start(struct screen *s)
 void screen_draw(struct screen *screen, const struct session *session, const char *message)
 {
     struct screen *s = screen;
-    size_t lines = OTHER_LINES + n_meters(filter_set_in_channels(session->filters)) +
-                   n_meters(filter_set_out_channels(session->filters));
+    const struct filter_set_view f = filter_set_view(session->filters);
+    const size_t lines = OTHER_LINES + n_meters(f.in_channels) + n_meters(f.out_channels);
     fprintf(stderr, "\033[?7l"); // no line wrap
     go_to_start(s);
     if (s->shows_keys) draw_keys(s);

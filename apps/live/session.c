@@ -54,7 +54,7 @@ static uint64_t session_frames(const struct session *s, double rate)
 
 static bool open_files(struct session *s, double rate, int take, struct fault *fault)
 {
-    size_t channels = filter_set_out_channels(s->filters);
+    size_t channels = filter_set_view(s->filters).out_channels;
     if (s->settings->record &&
         !recorder_open(&s->recorder, s->settings, channels, rate, take, fault))
         return false;
@@ -63,10 +63,11 @@ static bool open_files(struct session *s, double rate, int take, struct fault *f
 
 static bool open_chain(struct session *s, double rate, struct fault *fault)
 {
+    const struct filter_set_view f = filter_set_view(s->filters);
     struct chain_request request = {
-        .stream = filter_set_stream(s->filters),
-        .in_channels = filter_set_in_channels(s->filters),
-        .out_channels = filter_set_out_channels(s->filters),
+        .stream = f.stream,
+        .in_channels = f.in_channels,
+        .out_channels = f.out_channels,
         .rate = rate,
         .duration = session_frames(s, rate),
         .levels = session_levels(s),
@@ -94,8 +95,8 @@ static bool open_device(struct session *s, double rate, struct fault *fault)
     struct device_request request = {
         .in = s->in,
         .out = s->out,
-        .in_channels = filter_set_in_channels(s->filters),
-        .out_channels = filter_set_out_channels(s->filters),
+        .in_channels = filter_set_view(s->filters).in_channels,
+        .out_channels = filter_set_view(s->filters).out_channels,
         .rate = rate,
         .block = (size_t)s->settings->block,
         .latency = s->settings->audio_latency,
@@ -125,7 +126,7 @@ bool session_open(struct session *session, struct settings *settings, int take, 
     if (!filter_set_open(&s->filters, settings, &request, fault))
         return scene_locate_fault(s->scenes, ir, fault);
     filter_set_fade(s->filters, s->state.fade);
-    report_plan_detail(settings, filter_set_plan(s->filters));
+    report_plan_detail(settings, filter_set_view(s->filters).plan);
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
     return name_ports(s, fault) && open_device(s, rate, fault);
 }

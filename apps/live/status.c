@@ -21,7 +21,8 @@ static double decibels(double factor)
 
 static json_t *levels_array(const struct session *s, bool out)
 {
-    size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
+    const struct filter_set_view f = filter_set_view(s->filters);
+    const size_t n = out ? f.out_channels : f.in_channels;
     json_t *list = json_array();
     for (size_t c = 0; c < n; c++) {
         struct level l = chain_level(s->chain, out, c);
@@ -42,12 +43,13 @@ static json_t *load_object(const struct session *s)
 
 static json_t *latency_object(const struct session *s)
 {
-    struct filter_info f = filter_set_info(s->filters, filter_set_current(s->filters));
+    const struct filter_set_view f = filter_set_view(s->filters);
     double in = s->format.in_latency, out = s->format.out_latency;
-    size_t engine = partita_plan_latency(filter_set_plan(s->filters));
+    size_t engine = partita_plan_latency(f.plan);
     return json_pack("{s:o, s:o, s:f, s:f}", "in", in < 0 ? json_null() : json_real(in), "out",
                      out < 0 ? json_null() : json_real(out), "engine",
-                     (double)engine / s->format.rate, "onset", (double)f.onset / s->format.rate);
+                     (double)engine / s->format.rate, "onset",
+                     (double)f.info.onset / s->format.rate);
 }
 
 static json_t *losses_object(const struct chain_counts *counts)
@@ -67,9 +69,9 @@ void status_put_settings(json_t *object, const struct session *session)
 {
     const struct session *s = session;
     json_t *j = object;
-    int current = filter_set_current(s->filters);
-    json_object_set_new(j, "filter", json_text(filter_set_info(s->filters, current).path));
-    json_object_set_new(j, "filter_number", json_integer(current + 1));
+    const struct filter_set_view f = filter_set_view(s->filters);
+    json_object_set_new(j, "filter", json_text(f.info.path));
+    json_object_set_new(j, "filter_number", json_integer(f.current + 1));
     json_object_set_new(j, "scene",
                         s->scene < 0 ? json_null() : json_text(s->scenes->list[s->scene].name));
     json_object_set_new(j, "gain", json_real(s->state.gain));
@@ -88,7 +90,7 @@ void status_put_all(json_t *object, const struct session *session, const char *s
     const struct session *s = session;
     json_t *j = object, *filters = json_array(), *scenes = json_array();
     struct chain_counts counts = chain_counts(s->chain);
-    const struct filter_info filter = filter_set_info(s->filters, filter_set_current(s->filters));
+    const struct filter_set_view f = filter_set_view(s->filters);
     json_object_set_new(j, "state", json_string(state));
     json_object_set_new(j, "seconds", json_real((double)counts.frames / s->format.rate));
     put_count(j, "frames", counts.frames);
@@ -96,16 +98,14 @@ void status_put_all(json_t *object, const struct session *session, const char *s
     json_object_set_new(j, "in_device", json_text(s->in.name));
     json_object_set_new(j, "out_device", json_text(s->out.name));
     status_put_settings(j, s);
-    for (int i = 0; i < filter_set_size(s->filters); i++)
-        json_array_append_new(filters, json_text(filter_set_info(s->filters, i).path));
+    for (int i = 0; i < f.n; i++)
+        json_array_append_new(filters, json_text(filter_set_path(s->filters, i)));
     json_object_set_new(j, "filters", filters);
     for (int i = 0; i < s->scenes->n; i++)
         json_array_append_new(scenes, json_text(s->scenes->list[i].name));
     json_object_set_new(j, "scenes", scenes);
-    put_count(j, "taps", filter.taps);
-    json_object_set_new(
-        j, "engine",
-        json_string(partita_plan_engine(filter_set_plan(s->filters), PARTITA_FORWARD)));
+    put_count(j, "taps", f.info.taps);
+    json_object_set_new(j, "engine", json_string(partita_plan_engine(f.plan, PARTITA_FORWARD)));
     json_object_set_new(j, "in", levels_array(s, false));
     json_object_set_new(j, "out", levels_array(s, true));
     json_object_set_new(j, "load", load_object(s));
@@ -121,19 +121,18 @@ void status_put_all(json_t *object, const struct session *session, const char *s
 json_t *status_response(const struct session *session)
 {
     const struct session *s = session;
-    const struct filter_info filter = filter_set_info(s->filters, filter_set_current(s->filters));
+    const struct filter_set_view f = filter_set_view(s->filters);
     const struct chain_levels levels = session_levels(s);
-    const size_t in = filter_set_in_channels(s->filters), out = filter_set_out_channels(s->filters);
     const double wet = (double)levels.input * (double)levels.wet;
     json_t *frequencies = json_array(), *filters = json_array(), *results = json_array();
     for (int k = 0; k < FILTER_POINTS; k++)
         json_array_append_new(frequencies, json_real(filter_set_frequency(s->filters, k)));
-    for (size_t c = 0; filter.response && c < out; c++) {
-        const bool has_input = in == 1 || c < in;
+    for (size_t c = 0; f.info.response && c < f.out_channels; c++) {
+        const bool has_input = f.in_channels == 1 || c < f.in_channels;
         const double dry = has_input ? (double)levels.input * (double)levels.dry : 0;
         json_t *curve = json_array(), *result = json_array();
         for (int k = 0; k < FILTER_POINTS; k++) {
-            const double *h = filter.response[c][k];
+            const double *h = f.info.response[c][k];
             json_array_append_new(curve, json_finite(decibels(hypot(h[0], h[1]))));
             json_array_append_new(result,
                                   json_finite(decibels(hypot(wet * h[0] + dry, wet * h[1]))));

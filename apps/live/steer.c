@@ -60,7 +60,7 @@ static void change_switch(bool *value, const struct control_command *c)
 static bool select_filter(struct session *s, int i, struct control_reply *reply,
                           struct fault *fault)
 {
-    int n = s->scenes->n ? s->scenes->n : filter_set_size(s->filters);
+    int n = s->scenes->n ? s->scenes->n : filter_set_view(s->filters).n;
     if (i < 0) return false;
     if (i >= n) return fault_set(fault, "filter %d: there %s %d", i + 1, n == 1 ? "is" : "are", n);
     if (s->scenes->n) return scene_select(s, i, reply, fault);
@@ -71,8 +71,8 @@ static bool select_filter(struct session *s, int i, struct control_reply *reply,
 static bool select_neighbour(struct session *s, int step, struct control_reply *reply,
                              struct fault *fault)
 {
-    int n = s->scenes->n ? s->scenes->n : filter_set_size(s->filters);
-    int from = s->scenes->n ? s->scene : filter_set_current(s->filters);
+    const struct filter_set_view f = filter_set_view(s->filters);
+    const int n = s->scenes->n ? s->scenes->n : f.n, from = s->scenes->n ? s->scene : f.current;
     return n == 1 || select_filter(s, (from + step + n) % n, reply, fault);
 }
 

@@ -127,7 +127,7 @@ static void a_reload_keeps_the_file_being_loaded(void **state)
     assert_int_equal(filter_set_reload(set, &fault), 2);
     await_news(set, 1);
     await_news(set, 2);
-    assert_string_equal(filter_set_info(set, 0).path, paths[1]);
+    assert_string_equal(filter_set_path(set, 0), paths[1]);
     filter_set_close(set);
     remove_impulses(folder, paths);
 }
@@ -160,7 +160,7 @@ static void a_filter_that_became_a_pipe_is_not_read_again(void **state)
 static void play(struct filter_set *set)
 {
     float x[256] = {0}, left[256], right[256];
-    struct partita_stream *stream = filter_set_stream(set);
+    struct partita_stream *stream = filter_set_view(set).stream;
     for (int i = 0; i < 1000 && partita_stream_swapping(stream); i++)
         partita_stream_process(stream, (float *[]){left, right}, (const float *[]){x, x}, 256);
     assert_false(partita_stream_swapping(stream));
@@ -201,7 +201,7 @@ static void plays_with(struct filter_set *set, struct gains gains)
     play(set);
     for (int i = 0; i < 256; i++) ones[i] = 1;
     for (int in = 0; in < 2; in++) {
-        partita_stream_process(filter_set_stream(set), (float *[]){left, right},
+        partita_stream_process(filter_set_view(set).stream, (float *[]){left, right},
                                (const float *[]){in ? silence : ones, in ? ones : silence}, 256);
         // Gains are multiples of 1/8 and sums have two terms, so that float sums are exact; engines
         // with transforms are not chosen for one tap.
@@ -383,7 +383,7 @@ static void a_direction_without_a_pair_changes_nothing(void **state)
     lookup_fails = true;
     filter_set_turn(set, &(struct sofa_direction){.azimuth = 90});
     assert_false(filter_set_is_turning(set));
-    assert_false(partita_stream_swapping(filter_set_stream(set)));
+    assert_false(partita_stream_swapping(filter_set_view(set).stream));
     const char *ir;
     const struct filter_set_request request = {
         .max_in = 2, .max_out = 2, .rate = SOFA_RATE, .ret_ir = &ir};
@@ -391,7 +391,7 @@ static void a_direction_without_a_pair_changes_nothing(void **state)
     assert_non_null(strstr(fault.text, "finds no pair"));
     lookup_fails = false;
     filter_set_turn(set, &(struct sofa_direction){.azimuth = 90});
-    assert_true(partita_stream_swapping(filter_set_stream(set)));
+    assert_true(partita_stream_swapping(filter_set_view(set).stream));
     filter_set_close(set);
 }
 

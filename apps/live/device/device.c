@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "device.h"
 
-#include <errno.h>
 #include <pa_jack.h>
 #include <portaudio.h>
 #include <pthread.h>
@@ -166,33 +165,26 @@ static bool device_choose_default(struct audio_device *ret, unsigned directions,
     return no_device_fault(directions, fault);
 }
 
-static bool device_choose_index(struct audio_device *ret, const char *name, unsigned directions,
-                                struct fault *fault)
-{
-    size_t n = device_count();
-    errno = 0;
-    unsigned long i = strtoul(name, NULL, 10);
-    if (errno || i >= n)
-        return fault_set(fault, "device %s: there are %zu; `partita devices` lists them", name, n);
-    *ret = device_at(i);
-    if (device_supports(ret, directions)) return true;
-    return fault_set(fault, "device %s, %s: has %zu input and %zu output channels; %s is needed",
-                     name, ret->name, ret->in_channels, ret->out_channels,
-                     direction_name(directions));
-}
-
-static bool device_choose_name(struct audio_device *ret, const char *name, unsigned directions,
-                               bool *ret_may_come, struct fault *fault)
+// Finds the device `name`: an index, or part of "name, API" that matches a single device or is
+// exactly its name. NULL: the default of the first API that has one. directions: bits of enum
+// device_direction that it must have. A device that lacks a direction may have it later: the
+// direction may be in use. *ret_may_come is false for an ambiguous name.
+static bool device_choose(struct audio_device *ret, const char *name, unsigned directions,
+                          bool *ret_may_come, struct fault *fault)
 {
     struct audio_device unable = {.index = -1};
     size_t n_found = 0, n_exact = 0, used = 0;
-    char found[320] = "";
+    char found[320] = "", number[24];
+    *ret_may_come = true;
+    if (!name) return device_choose_default(ret, directions, fault);
+    const bool is_index = *name && name[strspn(name, "0123456789")] == 0;
     for (size_t i = 0; i < device_count(); i++) {
         struct audio_device d = device_at(i);
         char full[512];
         snprintf(full, sizeof full, "%s, %s", d.name, d.api);
-        bool exact = strcmp(d.name, name) == 0 || strcmp(full, name) == 0;
-        if (!strcasestr(full, name)) continue;
+        snprintf(number, sizeof number, "%zu", i);
+        bool exact = strcmp(is_index ? number : d.name, name) == 0 || strcmp(full, name) == 0;
+        if (!exact && (is_index || !strcasestr(full, name))) continue;
         if (!device_supports(&d, directions)) {
             unable = d;
             continue;
@@ -214,20 +206,6 @@ static bool device_choose_name(struct audio_device *ret, const char *name, unsig
     return fault_set(fault, "device %s: %s has %zu input and %zu output channels; %s is needed",
                      name, unable.name, unable.in_channels, unable.out_channels,
                      direction_name(directions));
-}
-
-// Finds the device `name`: an index, or part of "name, API" that matches a single device or is
-// exactly its name. NULL: the default of the first API that has one. directions: bits of enum
-// device_direction that it must have. A device that lacks a direction may have it later: the
-// direction may be in use. *ret_may_come is false for an ambiguous name.
-static bool device_choose(struct audio_device *ret, const char *name, unsigned directions,
-                          bool *ret_may_come, struct fault *fault)
-{
-    *ret_may_come = true;
-    if (!name) return device_choose_default(ret, directions, fault);
-    if (*name && name[strspn(name, "0123456789")] == 0)
-        return device_choose_index(ret, name, directions, fault);
-    return device_choose_name(ret, name, directions, ret_may_come, fault);
 }
 
 static bool choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
@@ -453,9 +431,4 @@ bool device_close(struct device_stream *stream, bool at_once, double seconds)
     if (!timed_call(call_close, &c, seconds)) return false;
     free(stream);
     return true;
-}
-
-bool device_hangs(void)
-{
-    return timed_call_hangs();
 }

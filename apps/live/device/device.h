@@ -24,12 +24,9 @@ struct settings;
 // Starts PortAudio as the settings of `partita live` or `partita devices` say and finds the
 // devices; device_close ends it. PortAudio's calls may never return if an audio server has died or
 // is stopped. Therefore this call, device_open and device_start have a time limit of some seconds,
-// and device_close has the given one.
+// and device_close has the given one. timed_call_hangs says whether one has not returned in time.
+// Then no other may follow, and its arguments must stay allocated.
 bool device_initialize(const struct settings *settings, struct fault *fault);
-
-// Whether one of these calls has not returned in time. Then no other may follow, its arguments must
-// stay allocated, and the program must end by _exit or exec.
-bool device_hangs(void);
 
 size_t device_count(void);
 struct audio_device device_at(size_t i);

@@ -267,39 +267,22 @@ void filter_set_close(struct filter_set *set)
     free(set);
 }
 
-struct partita_stream *filter_set_stream(struct filter_set *set)
+struct filter_set_view filter_set_view(const struct filter_set *set)
 {
-    return set->stream;
+    return (struct filter_set_view){
+        .stream = set->stream,
+        .plan = set->plan,
+        .in_channels = set->shape.in_channels,
+        .out_channels = set->shape.out_channels,
+        .n = set->n,
+        .current = set->current,
+        .info = set->slots[set->current].info,
+    };
 }
 
-const struct partita_plan *filter_set_plan(const struct filter_set *set)
+const char *filter_set_path(const struct filter_set *set, int i)
 {
-    return set->plan;
-}
-
-size_t filter_set_in_channels(const struct filter_set *set)
-{
-    return set->shape.in_channels;
-}
-
-size_t filter_set_out_channels(const struct filter_set *set)
-{
-    return set->shape.out_channels;
-}
-
-int filter_set_size(const struct filter_set *set)
-{
-    return set->n;
-}
-
-int filter_set_current(const struct filter_set *set)
-{
-    return set->current;
-}
-
-struct filter_info filter_set_info(const struct filter_set *set, int i)
-{
-    return set->slots[i].info;
+    return set->slots[i].info.path;
 }
 
 void filter_set_select(struct filter_set *set, int i)

@@ -39,13 +39,18 @@ bool filter_set_open(struct filter_set **ret_set, const struct settings *setting
 // The stream must not be in use any more.
 void filter_set_close(struct filter_set *set);
 
-struct partita_stream *filter_set_stream(struct filter_set *set);
-const struct partita_plan *filter_set_plan(const struct filter_set *set);
-size_t filter_set_in_channels(const struct filter_set *set);
-size_t filter_set_out_channels(const struct filter_set *set);
-int filter_set_size(const struct filter_set *set);
-int filter_set_current(const struct filter_set *set);
-struct filter_info filter_set_info(const struct filter_set *set, int i);
+// What there is at present.
+struct filter_set_view {
+    struct partita_stream *stream;
+    const struct partita_plan *plan;
+    size_t in_channels, out_channels;
+    int n, current;          // filters, and the number of the one that plays
+    struct filter_info info; // of that
+};
+struct filter_set_view filter_set_view(const struct filter_set *set);
+
+// The path of filter i.
+const char *filter_set_path(const struct filter_set *set, int i);
 
 // The frequency of a point in Hz.
 double filter_set_frequency(const struct filter_set *set, int point);

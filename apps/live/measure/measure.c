@@ -20,6 +20,7 @@
 #include "live/console/terminal.h"
 #include "live/device/device.h"
 #include "live/device/heartbeat.h"
+#include "live/device/timed_call.h"
 
 #include "sweep.h"
 
@@ -262,7 +263,7 @@ int measure_run(struct settings *settings, int signals)
     if (device_initialize(settings, &fault) && measure_choose_devices(&m, &fault) &&
         measure_start(&m, &fault))
         status = wait_for_end(&m, signals, &fault);
-    else if (device_hangs()) status = EXIT_LOST;
+    else if (timed_call_hangs()) status = EXIT_LOST;
     device_close(m.stream, status != EXIT_DONE, CLOSE_SECONDS);
     if (status == EXIT_DONE && !evaluate(&m, &fault)) status = EXIT_FAILED;
     if (status != EXIT_DONE) report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
@@ -270,6 +271,6 @@ int measure_run(struct settings *settings, int signals)
         report_warning(settings, "samples were lost while the sweep played; measure again");
         status = EXIT_DEGRADED;
     }
-    if (!device_hangs()) measure_release(&m);
+    if (!timed_call_hangs()) measure_release(&m);
     return status;
 }
