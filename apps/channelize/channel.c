@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 #include "base/sample_type.h"
-#include "convolve/resampler.h"
+#include "convolve/taps.h"
 
 enum { MAX_UP = 1 << 16, MAX_STRIDE = 1 << 24 };
 static const double ATTENUATION = 80, TRANSITION = 0.1; // dB; of the bandwidth

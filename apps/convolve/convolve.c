@@ -13,10 +13,8 @@
 #include "correlate/search.h"
 #include "io/formats/sigmf_carry.h"
 #include "level/level.h"
-#include "network_taps.h"
 #include "output.h"
 #include "pass.h"
-#include "resampler.h"
 #include "route/route.h"
 #include "usage.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "network_taps.h"
+#include "taps.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "resampler.h"
+#include "taps.h"
 
 #include <string.h>
 
@@ -86,9 +86,8 @@ static bool combine(struct taps *taps, const struct taps *low_pass, size_t up, s
     return true;
 }
 
-bool resampler_apply(struct taps *taps, struct settings *settings, double rate, struct fault *fault)
+bool resampler_apply(struct taps *taps, struct settings *s, double rate, struct fault *fault)
 {
-    struct settings *s = settings;
     const double out = s->rate_out, band = fmin(rate, out) / 2;
     struct taps low_pass;
     if (!(out > 0)) return true;

@@ -8,6 +8,8 @@
 #include "cli/options.h"
 #include "io/audio.h"
 
+struct network;
+
 struct taps_path {
     size_t out, in;
 };
@@ -43,6 +45,23 @@ static inline void taps_set(struct taps *taps, size_t i, double tap)
 bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum partita_type type,
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault);
+
+// The same for what a network describes (config/), with --gain, --wet and --dry. Paths that it
+// lacks are absent.
+bool network_taps_load(struct taps *ret, const struct network *network, enum partita_type type,
+                       const struct audio_info *signal, const struct settings *settings,
+                       struct fault *fault);
+
+// Designs taps of one channel, PARTITA_F32 or _F64, and multiplies them by `gain`. False, with a
+// fault in the words of the command's options.
+bool taps_design(struct taps *ret, const struct partita_design *design, enum partita_type type,
+                 double gain, enum command command, struct fault *fault);
+
+// With --rate-out: sets --up and --stride for a signal of this rate, and makes of the taps, which
+// are at that rate, those that also resample. False, with a fault, if the rates are not in a simple
+// ratio.
+bool resampler_apply(struct taps *taps, struct settings *settings, double rate,
+                     struct fault *fault);
 
 // Makes the channels of IR those of --ir-channel, whose numbers are counted from 0 here.
 bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,

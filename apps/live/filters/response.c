@@ -10,9 +10,7 @@
 #include "cli/report.h"
 #include "config/impulse_file.h"
 #include "config/matrix.h"
-#include "convolve/network_taps.h"
 #include "filter_set.h"
-#include "io/rows.h"
 #include "route/route.h"
 
 enum { STEREO = 2 };
