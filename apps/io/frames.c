@@ -67,9 +67,8 @@ size_t frames_count_scalars(const struct frames *frames)
     return frames->n * frames->channels * (type_is_complex(frames->type) ? 2 : 1);
 }
 
-bool frames_check_finite(const struct frames *frames, const char *name, struct fault *fault)
+bool frames_check_finite(const struct frames *f, const char *name, struct fault *fault)
 {
-    const struct frames *f = frames;
     size_t n = frames_count_scalars(f), per_frame = n / f->n;
     for (size_t i = 0; i < n; i++) {
         double v = type_is_double(f->type) ? ((double *)f->data)[i] : (double)((float *)f->data)[i];
@@ -92,4 +91,24 @@ void frames_release(struct frames *frames)
 {
     memory_free(frames->data);
     frames->data = NULL;
+}
+
+float rows_peak(const struct rows *rows)
+{
+    float peak = 0;
+    for (size_t i = 0; i < rows->n * rows->length; i++) peak = fmaxf(peak, fabsf(rows->samples[i]));
+    return peak;
+}
+
+size_t rows_first_above(const struct rows *rows, float level, size_t end)
+{
+    for (size_t r = 0; r < rows->n; r++)
+        for (size_t i = 0; i < end; i++)
+            if (fabsf(rows->samples[r * rows->length + i]) >= level) end = i;
+    return end;
+}
+
+size_t rows_omitted_lead(const struct rows *rows, size_t lead)
+{
+    return rows_first_above(rows, 0.01f * rows_peak(rows), lead);
 }

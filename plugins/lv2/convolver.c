@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "io/frames.h"
-#include "io/rows.h"
 
 enum { NO_CHANNEL = -1 };
 
