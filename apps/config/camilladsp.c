@@ -59,16 +59,21 @@ static bool parse_values(struct camilladsp *c, const yaml_node_t *list, struct i
     return true;
 }
 
-// A name, in which $samplerate$ and $channels$ stand for numbers.
-static bool expand_name(struct camilladsp *c, const yaml_node_t *node, char ret[PATH_MAX])
+// A name, in which $samplerate$ and $channels$ stand for numbers. key: of a map; NULL: `node` is
+// it.
+static bool expand_name(struct camilladsp *c, const yaml_node_t *node, const char *key,
+                        char ret[PATH_MAX])
 {
+    const char *from;
+    if (key && !yaml_node_get_text(&c->yaml, node, key, &from)) return false;
+    if (key) node = yaml_node_get(&c->yaml, node, key);
     const struct {
         const char *text;
         size_t value;
     } tokens[] = {{"$samplerate$", (size_t)c->network->rate},
                   {"$channels$", c->network->in_channels}};
-    const char *from = yaml_node_text(node);
     size_t n = 0;
+    from = yaml_node_text(node);
     while (from && *from && n < PATH_MAX - 1) {
         size_t i = 0;
         while (i < 2 && strncmp(from, tokens[i].text, strlen(tokens[i].text)) != 0) i++;
@@ -83,11 +88,8 @@ static bool expand_name(struct camilladsp *c, const yaml_node_t *node, char ret[
 
 static bool parse_file_name(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
 {
-    const char *text;
     char name[PATH_MAX];
-    if (!yaml_node_get_text(&c->yaml, map, "filename", &text) ||
-        !expand_name(c, yaml_node_get(&c->yaml, map, "filename"), name))
-        return false;
+    if (!expand_name(c, map, "filename", name)) return false;
     impulse->path = network_file(c->folder, name);
     return impulse->path || camilladsp_no_memory(c);
 }
@@ -229,7 +231,7 @@ static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct n
     const char *type;
     char name[PATH_MAX];
     *ret = (struct network_term){.gain = 1};
-    if (!expand_name(c, used, name)) return false;
+    if (!expand_name(c, used, NULL, name)) return false;
     yaml_node_t *filter = yaml_node_get(&c->yaml, c->filters, name);
     if (!filter) return yaml_node_fault(&c->yaml, used, "there is no filter '%.40s'", name);
     if (!yaml_node_check_keys(&c->yaml, filter, "type|description|parameters") ||
@@ -348,11 +350,9 @@ static bool add_mixer_step(struct camilladsp *c, const yaml_node_t *step)
     const struct network_number in_key = {"in", 0, 1, NETWORK_MAX_CHANNELS},
                                 out_key = {"out", 0, 1, NETWORK_MAX_CHANNELS};
     uint64_t in = 0, out = 0;
-    const char *text;
     char name[PATH_MAX];
     if (!yaml_node_check_keys(&c->yaml, step, "type|name|bypassed|description") ||
-        !yaml_node_get_text(&c->yaml, step, "name", &text) ||
-        !expand_name(c, yaml_node_get(&c->yaml, step, "name"), name))
+        !expand_name(c, step, "name", name))
         return false;
     const yaml_node_t *mixer = yaml_node_get(&c->yaml, c->mixers, name);
     if (!mixer) return yaml_node_fault(&c->yaml, step, "there is no mixer '%.40s'", name);

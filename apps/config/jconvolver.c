@@ -195,13 +195,6 @@ static bool command_copy(struct jconvolver *j)
     return true;
 }
 
-static bool is_taken(const struct network_port *ports, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (ports[i].name && strcmp(ports[i].name, name) == 0) return true;
-    return false;
-}
-
 static bool command_name(struct jconvolver *j)
 {
     struct network *n = j->network;
@@ -215,9 +208,10 @@ static bool command_name(struct jconvolver *j)
     if (!*name || strlen(name) > MAX_PORT_NAME || strchr(name, ':'))
         return line_fault(j, "'%.80s' is not the name of a port: 1 to %d characters, no colon",
                           name, (int)MAX_PORT_NAME);
-    if (is_taken(n->ports[direction], channels, name))
-        return line_fault(j, "%s: another port has this name", name);
-    struct network_port *port = &n->ports[direction][channel - 1];
+    struct network_port *ports = n->ports[direction], *port = &ports[channel - 1];
+    for (size_t i = 0; i < channels; i++)
+        if (ports[i].name && strcmp(ports[i].name, name) == 0)
+            return line_fault(j, "%s: another port has this name", name);
     free(port->name);
     free(port->connect_to);
     *port = (struct network_port){.name = strdup(name)};
