@@ -217,17 +217,12 @@ static char *folder_of(const char *path)
     return n ? strndup(path, n) : strdup(".");
 }
 
-// The folder for temporary files of an output, which the caller frees.
-static char *temp_folder(const char *path)
-{
-    const char *chosen = secure_getenv("TMPDIR");
-    if (temp_is_special(path)) return strdup(chosen && *chosen ? chosen : "/var/tmp");
-    return folder_of(path);
-}
-
 int temp_open_unnamed(const char *path, struct fault *fault)
 {
-    char *folder = temp_folder(path), *name = NULL;
+    const char *chosen = secure_getenv("TMPDIR");
+    char *name = NULL, *folder = temp_is_special(path)
+                                     ? strdup(chosen && *chosen ? chosen : "/var/tmp")
+                                     : folder_of(path);
     int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
     // Some file systems have no files without names.
     if (fd < 0 && folder && asprintf(&name, "%s/.partita.XXXXXX", folder) >= 0) {

@@ -105,15 +105,6 @@ static bool skip_padding(struct wav *w)
     return source_seek(w->source, w->source->position + 1);
 }
 
-static bool wav_parse_tags(struct wav *w, const char *id, uint32_t size, struct fault *fault)
-{
-    const size_t before = w->tags->n;
-    unsigned char *body = tags_append(w->tags, id, size);
-    if (!body || source_read(w->source, body, size) == size) return true;
-    w->tags->n = before;
-    return wav_truncated(w, "a chunk", fault);
-}
-
 static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct fault *fault)
 {
     unsigned char x[40];
@@ -132,8 +123,13 @@ static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct
         if (w->riff_size == UINT32_MAX) w->riff_size = get64(x);
         w->long_size = get64(x + 8);
         w->has_long = true;
-    } else if (tags_know(id) && !wav_parse_tags(w, id, size, fault)) {
-        return false;
+    } else if (tags_know(id)) {
+        const size_t before = w->tags->n;
+        unsigned char *body = tags_append(w->tags, id, size);
+        if (body && source_read(w->source, body, size) < size) {
+            w->tags->n = before;
+            return wav_truncated(w, "a chunk", fault);
+        }
     }
     return (source_seek(w->source, end) && (!(size & 1) || skip_padding(w))) ||
            wav_truncated(w, "a chunk", fault);
