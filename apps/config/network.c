@@ -57,10 +57,9 @@ static bool no_memory(const struct network *network, struct fault *fault)
     return fault_set(fault, "%s: out of memory", network->path);
 }
 
-bool network_add_stage(struct network *network, size_t out_channels, size_t in_channels,
+bool network_add_stage(struct network *n, size_t out_channels, size_t in_channels,
                        struct fault *fault)
 {
-    struct network *n = network;
     if (n->n_stages == NETWORK_MAX_TERMS)
         return fault_set(fault, "%s: more than %d filters and mixers in the pipeline", n->path,
                          (int)NETWORK_MAX_TERMS);
@@ -99,10 +98,9 @@ static void release_impulse(struct impulse *impulse)
     free(impulse->sections);
 }
 
-bool network_add_impulse(struct network *network, const struct impulse *impulse, size_t *ret_index,
+bool network_add_impulse(struct network *n, const struct impulse *impulse, size_t *ret_index,
                          struct fault *fault)
 {
-    struct network *n = network;
     struct impulse added = *impulse;
     bool good = added.path || added.values || added.sections || no_memory(n, fault);
     if (good && n->n_impulses == NETWORK_MAX_TERMS)

@@ -123,10 +123,8 @@ static bool choose_encoding(struct audio_info *out, const struct output_request 
                      s->output_format, encoding_short_name(out->encoding, closest));
 }
 
-bool output_choose(struct audio_info *ret, const struct output_request *request,
-                   struct fault *fault)
+bool output_choose(struct audio_info *ret, const struct output_request *q, struct fault *fault)
 {
-    const struct output_request *q = request;
     const struct settings *s = q->settings;
     const double rate = q->in->rate > 0 ? q->in->rate : q->ir_rate;
     *ret = (struct audio_info){

@@ -173,10 +173,8 @@ static bool may_be_exchanged(const struct pass_stats *stats, const struct settin
            taps > 60 * up * stats->rate;
 }
 
-void pass_stats_warn(const struct pass_stats *stats, const struct settings *settings,
-                     uint64_t frames)
+void pass_stats_warn(const struct pass_stats *stats, const struct settings *s, uint64_t frames)
 {
-    const struct settings *s = settings;
     if (s->command == COMMAND_CONVOLVE && s->first < 0 && s->first != NOT_GIVEN)
         report_warning(s,
                        "--first %lld: the result begins with %lld frames of silence, which are "

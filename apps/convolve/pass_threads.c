@@ -119,10 +119,9 @@ void pass_input_end(struct pass_input *input)
     frame_queue_close(&input->queue);
 }
 
-bool pass_output_write(const struct pass_output *output, const void *results, size_t n,
+bool pass_output_write(const struct pass_output *out, const void *results, size_t n,
                        struct fault *fault)
 {
-    const struct pass_output *out = output;
     const struct pass_rows *rows = &out->rows;
     if (!rows->buffer) return shard_write(out->shard, out->writer, out->type, results, n, fault);
     for (size_t at = 0, m; at < n; at += m) {

@@ -189,10 +189,8 @@ static bool wants_segments(const struct runner_request *q)
     return !s->block && (s->threads > 1 || one_of_many || long_file);
 }
 
-bool runner_open(struct runner **ret_runner, const struct runner_request *request,
-                 struct fault *fault)
+bool runner_open(struct runner **ret_runner, const struct runner_request *q, struct fault *fault)
 {
-    const struct runner_request *q = request;
     struct runner *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
     r->command = q->settings->command;
@@ -261,9 +259,8 @@ static char *input_row(const struct runner *r, size_t channel)
     return input + (channel * (r->history + r->segment) + r->history + r->filled) * r->bytes;
 }
 
-void *runner_input(const struct runner *runner, size_t *ret_n)
+void *runner_input(const struct runner *r, size_t *ret_n)
 {
-    const struct runner *r = runner;
     *ret_n = r->segment - r->filled;
     return r->n_workers && r->in_channels == 1 ? input_row(r, 0) : NULL;
 }

@@ -22,10 +22,8 @@ bool is_standard(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
-bool usage_join_processes(struct settings *settings, struct processes *processes,
-                          struct fault *fault)
+bool usage_join_processes(struct settings *s, struct processes *processes, struct fault *fault)
 {
-    struct settings *s = settings;
     if (!s->range && !processes_begin(processes, s->argc, s->argv, fault)) return false;
     s->shared = processes->n > 0;
     s->launched = processes_launched() > 0;
@@ -34,10 +32,9 @@ bool usage_join_processes(struct settings *settings, struct processes *processes
     return true;
 }
 
-bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *settings,
+bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *s,
                        const struct encoding *raw, struct fault *fault)
 {
-    const struct settings *s = settings;
     struct stat st;
     const bool endless = // perhaps; a redirected file is not
         is_standard(s->operands[1]) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
@@ -84,10 +81,9 @@ static bool channels_fault(const struct settings *s, struct fault *fault)
                      (long long)s->channels);
 }
 
-bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
+bool usage_check(const struct settings *s, struct encoding *ret_in, struct encoding *ret_ir,
                  struct fault *fault)
 {
-    const struct settings *s = settings;
     int n_standard = is_standard(s->operands[1]);
     for (int i = 0; i < s->n_irs; i++) n_standard += is_standard(s->files[i]);
     if (n_standard > 1)

@@ -8,9 +8,8 @@
 #include "base/memory.h"
 #include "cli/report.h"
 
-bool search_check_usage(const struct settings *settings, struct fault *fault)
+bool search_check_usage(const struct settings *s, struct fault *fault)
 {
-    const struct settings *s = settings;
     if (s->normalised && s->gain != 0)
         return fault_set(fault, "--gain does not change the result of --normalised; leave it out");
     if (s->normalised == NORMALISED_ZERO_MEAN && s->precision == PRECISION_F32)

@@ -128,10 +128,9 @@ void template_subtract_means(void *template, enum partita_type type, size_t rows
         for (size_t k = 0; k < reals; k++) subtract_mean(row + k, length, reals);
 }
 
-bool window_norm_open(struct window_norm **ret, const struct window_norm_request *request,
+bool window_norm_open(struct window_norm **ret, const struct window_norm_request *q,
                       struct fault *fault)
 {
-    const struct window_norm_request *q = request;
     const int64_t length = (int64_t)q->length;
     struct window_norm *w = calloc(1, sizeof *w);
     if (!w) return fault_set(fault, "out of memory");
@@ -246,9 +245,8 @@ static double slide_variation(struct window_norm *w, const void *x, size_t frame
     return sum.variation <= MIN_VARIATION * sum.mean_energy ? 0 : sum.variation;
 }
 
-bool window_norm_feed(struct window_norm *norm, const void *x, size_t n, struct fault *fault)
+bool window_norm_feed(struct window_norm *w, const void *x, size_t n, struct fault *fault)
 {
-    struct window_norm *w = norm;
     // The results of n frames, and the row of a frame that ends no result.
     if (!reserve_rows(w, n / w->stride + 2, fault)) return false;
     for (size_t i = 0; i < n; i++) {
@@ -277,9 +275,8 @@ static double normalise(double y, double norm, double template_norm)
     return isfinite(norm) ? y / norm / template_norm : NAN;
 }
 
-void window_norm_divide(struct window_norm *norm, void *y, size_t n)
+void window_norm_divide(struct window_norm *w, void *y, size_t n)
 {
-    struct window_norm *w = norm;
     const size_t scalars = scalars_of(w), outputs = w->out_channels / w->groups;
     float *f = y;
     double *d = y;

@@ -135,10 +135,9 @@ bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, s
     return sink_sync(&writer->sink, fault);
 }
 
-bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
+bool audio_write(struct audio_writer *w, enum partita_type type, const void *frames, size_t n,
                  struct fault *fault)
 {
-    struct audio_writer *w = writer;
     const bool as_double = type_is_double(type);
     if (!w->info.dither || w->info.encoding.kind == ENCODING_FLOAT)
         return w->ops->write(w, as_double, frames, n, fault);
@@ -203,10 +202,9 @@ static bool name_kept(const char *kept, struct fault *fault)
     return false;
 }
 
-bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret_counts,
+bool audio_finish_partial(struct audio_writer *w, struct sample_counts *ret_counts,
                           uint64_t *ret_frames, struct fault *fault)
 {
-    struct audio_writer *w = writer;
     struct fault ignored;
     const bool failed = w->sink.error != 0;
     char kept[PATH_MAX] = "";
@@ -353,10 +351,9 @@ const char *audio_unfinished(const struct audio_writer *writer, uint64_t *ret_fi
     return writer->temp.temporary;
 }
 
-bool audio_complete(struct audio_writer *writer, uint64_t frames,
-                    const struct sample_counts *counts, struct fault *fault)
+bool audio_complete(struct audio_writer *w, uint64_t frames, const struct sample_counts *counts,
+                    struct fault *fault)
 {
-    struct audio_writer *w = writer;
     w->frames = frames;
     w->counts = *counts;
     return sink_seek(&w->sink, w->info.offset +

@@ -11,9 +11,8 @@ bool level_is_wanted(const struct settings *settings)
     return !isnan(settings->normalize) || settings->gain == GAIN_AUTO;
 }
 
-bool level_check(const struct settings *settings, struct fault *fault)
+bool level_check(const struct settings *s, struct fault *fault)
 {
-    const struct settings *s = settings;
     const char *option = isnan(s->normalize) ? "--gain auto" : "--normalize";
     if (!level_is_wanted(s)) return true;
     if (!isnan(s->normalize) && s->gain != 0)
@@ -32,10 +31,9 @@ static double full_scale(struct encoding encoding)
 }
 
 // Float samples are suggested if the file can store them.
-void level_warn_clipped(const struct settings *settings, const struct audio_info *output,
+void level_warn_clipped(const struct settings *s, const struct audio_info *output,
                         const struct sample_counts *counts)
 {
-    const struct settings *s = settings;
     const struct encoding requested = {
         .kind = ENCODING_FLOAT, .bytes = 4, .is_complex = output->encoding.is_complex};
     struct encoding held;

@@ -80,11 +80,10 @@ static bool open_file(struct shared_output *o, const char *path, struct fault *f
     return processes_open(o->processes, file.path, path, fault);
 }
 
-bool shared_output_create(struct shared_output *output, struct audio_writer **ret_writer,
+bool shared_output_create(struct shared_output *o, struct audio_writer **ret_writer,
                           const struct shared_part *part, const struct audio_info *info,
                           struct fault *fault)
 {
-    struct shared_output *o = output;
     const size_t frame_bytes = info->channels * (part->path ? encoding_size(info->encoding) : 4);
     uint64_t held = 0;
     o->channels = info->channels;
@@ -153,10 +152,9 @@ static bool complete_round(struct shared_output *o, struct fault *fault)
     return !save || save_progress(o, fault);
 }
 
-bool shared_output_write(struct shared_output *output, enum partita_type type, const void *frames,
+bool shared_output_write(struct shared_output *o, enum partita_type type, const void *frames,
                          size_t n, struct fault *fault)
 {
-    struct shared_output *o = output;
     const char *at = frames;
     while (n) {
         const size_t in_block = o->block - o->in_block, in_round = o->round - o->in_round,
@@ -174,10 +172,9 @@ bool shared_output_write(struct shared_output *output, enum partita_type type, c
     return true;
 }
 
-bool shared_output_finish(struct shared_output *output, struct audio_writer **ret_out,
+bool shared_output_finish(struct shared_output *o, struct audio_writer **ret_out,
                           struct sample_counts *ret_counts, struct fault *fault)
 {
-    struct shared_output *o = output;
     while (o->rounds_left)
         if (!complete_round(o, fault)) return false;
     if (!o->encoder) return true;

@@ -137,9 +137,8 @@ static size_t read_peeked(struct source *s, void *to, size_t n)
     return m;
 }
 
-bool source_restrict(struct source *source, const struct source_part *part, struct fault *fault)
+bool source_restrict(struct source *s, const struct source_part *part, struct fault *fault)
 {
-    struct source *s = source;
     uint64_t bytes = part->trailing;
     for (size_t i = 0; i < part->n_gaps; i++)
         if (__builtin_add_overflow(bytes, part->gaps[i].bytes, &bytes)) bytes = SIZE_UNKNOWN - 1;
