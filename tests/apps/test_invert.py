@@ -11,7 +11,6 @@ import rig
 import schemas
 from rig import Case, parse_wav, wav_bytes
 from test_deconvolve import decay, sweep
-from test_design import pixels
 
 RATE = 48000
 
@@ -188,9 +187,9 @@ class Invert(Case):
         if b"without cairo" in done.stderr:
             self.assertEqual(done.returncode, 1)
             self.skipTest("built without cairo")
-        size, rows = pixels(self.read("p.png"))
-        self.assertEqual(size, (1400, 90 + 2 * 470))
-        self.assertGreater(len(np.unique(rows, axis=0)), 300)  # neither blank nor broken off
+        drawn = rig.picture(self.read("p.png"))
+        self.assertEqual(drawn.shape, (90 + 2 * 470, 1400, 3))
+        self.assertGreater(len(np.unique(drawn, axis=0)), 300)  # neither blank nor broken off
         self.fails("invert", "--plot", "p.pdf", "a.wav", "g.wav", says="p.pdf: the picture is a PNG")
         self.fails("invert", "--plot", "a.wav", "a.wav", "g.wav", says="a.wav")
         self.fails("invert", "--plot", "no/p.png", "a.wav", "g.wav", says="no/p.png")

@@ -9,7 +9,6 @@ import scipy.signal
 import rig
 from rig import Case, parse_wav, wav_bytes
 from test_deconvolve import decay
-from test_design import pixels
 
 RATE = 48000
 
@@ -140,9 +139,9 @@ class Response(Case):
         if b"without cairo" in done.stderr:
             self.assertEqual(done.returncode, 1)
             self.skipTest("built without cairo")
-        size, rows = pixels(self.read("p.png"))
-        self.assertEqual(size, (1400, 90 + 2 * 470))
-        self.assertGreater(len(np.unique(rows, axis=0)), 300)  # neither blank nor broken off
+        drawn = rig.picture(self.read("p.png"))
+        self.assertEqual(drawn.shape, (90 + 2 * 470, 1400, 3))
+        self.assertGreater(len(np.unique(drawn, axis=0)), 300)  # neither blank nor broken off
         self.fails("response", "--plot", "no/p.png", "a.wav", "g.wav", says="no/p.png")
 
     def test_bad_input(self):
