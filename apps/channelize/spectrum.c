@@ -90,7 +90,7 @@ bool spectrum_write(struct spectrum *spectrum, const struct channel_source *sour
                        panel.top - 8, 0);
     }
     panel_frame(&panel);
-    panel_curve(&panel, curve.x, curve.y, curve.n, panel_curve_colour, false);
+    panel_curve(&panel, &curve, panel_curve_colour, false);
     free(curve.x);
     return picture_close(&picture, true, path, fault);
 }

@@ -73,8 +73,7 @@ static void draw_lines(struct panel panel, size_t row, const struct line *lines,
     panel_frame(&panel);
     for (int i = 0; i < n; i++) {
         const struct colour colour = lines[i].colour;
-        const struct curve *curve = lines[i].curve;
-        panel_curve(&panel, curve->x, curve->y, curve->n, colour, i > 0 && i == n - 1);
+        panel_curve(&panel, lines[i].curve, colour, i > 0 && i == n - 1);
         cairo_set_source_rgb(panel.cairo, colour.red, colour.green, colour.blue);
         panel_text(panel.cairo, lines[i].name, 17, panel.left + 480 + 90 * i, panel.top - 12, -1);
     }
@@ -84,15 +83,12 @@ static void draw_lines(struct panel panel, size_t row, const struct line *lines,
 static void draw_delay(cairo_t *cairo, const struct axis *axis, size_t row, struct curve *delay,
                        double rate)
 {
-    double range[2];
     for (size_t i = 0; i < delay->n; i++) delay->y[i] *= 1e3 / rate;
-    curve_range(delay, range);
-    const double space = fmax(0.1 * (range[1] - range[0]), 0.1);
     const struct panel panel = {.cairo = cairo,
                                 .left = DELAY_LEFT,
                                 .width = WIDTH - DELAY_LEFT - 40,
                                 .x = *axis,
-                                .y = {range[0] - space, range[1] + space, false, "ms"},
+                                .y = curve_axis(delay, 0.1, "ms"),
                                 .title = "Group delay"};
     draw_lines(panel, row, &(struct line){"", panel_limit_colour, delay}, 1);
 }

@@ -170,7 +170,7 @@ bool achieved_print(const struct achieved *a, FILE *to)
     return fflush(to) == 0;
 }
 
-static const char *method_name(const struct partita_design *d)
+const char *achieved_method(const struct partita_design *d)
 {
     if (d->method == PARTITA_DESIGN_EQUIRIPPLE) return "equiripple";
     const bool truncated = d->kind == PARTITA_DESIGN_ROOT_RAISED_COSINE && d->attenuation == 0;
@@ -184,7 +184,7 @@ static void add_design(const struct achieved *a, json_t *j)
     json_t *cutoff = json_array();
     for (int i = 0; i < 2; i++)
         if (d->cutoff[i] > 0) json_array_append_new(cutoff, json_finite(d->cutoff[i]));
-    json_object_set_new(j, "method", json_text(method_name(d)));
+    json_object_set_new(j, "method", json_text(achieved_method(d)));
     json_object_set_new(j, "minimum_phase", json_boolean(d->minimum_phase));
     json_object_set_new(j, "cutoff", cutoff);
     json_object_set_new(j, "width", json_finite(r->width));
@@ -192,10 +192,8 @@ static void add_design(const struct achieved *a, json_t *j)
     json_object_set_new(j, "attenuation_db", json_finite(r->attenuation));
     double period;
     const bool pulse = achieved_pulse(a, &period);
-    json_object_set_new(j, "interference_rms",
-                        pulse ? json_finite(a->interference.rms) : json_null());
-    json_object_set_new(j, "interference_worst",
-                        pulse ? json_finite(a->interference.worst) : json_null());
+    json_object_set_new(j, "interference_rms", json_finite(pulse ? a->interference.rms : NAN));
+    json_object_set_new(j, "interference_worst", json_finite(pulse ? a->interference.worst : NAN));
 }
 
 static void add_equalizer(const struct achieved *a, json_t *j)
@@ -214,7 +212,8 @@ static void add_equalizer(const struct achieved *a, json_t *j)
 
 bool achieved_print_json(const struct achieved *a, FILE *to)
 {
-    const bool rate = a->settings->rate > 0, equalizes = a->specification->equalizes;
+    const double rate = a->settings->rate;
+    const bool equalizes = a->specification->equalizes;
     char name[ENCODING_NAME_SIZE];
     json_t *j = json_report(equalizes ? "partita-equalizer/1" : "partita-design/1",
                             command_rows[COMMAND_DESIGN].name);
@@ -225,7 +224,6 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
     json_object_set_new(j, "rate_hz", json_rate(a->settings->rate));
     (equalizes ? add_equalizer : add_design)(a, j);
     json_object_set_new(j, "delay_frames", json_finite(a->result.delay));
-    json_object_set_new(j, "delay_seconds",
-                        rate ? json_finite(a->result.delay / rate_of(a)) : json_null());
+    json_object_set_new(j, "delay_seconds", json_finite(rate > 0 ? a->result.delay / rate : NAN));
     return json_print(j, to);
 }

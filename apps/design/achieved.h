@@ -43,6 +43,9 @@ bool achieved_find_interference(struct achieved *achieved);
 // The bands in which the result was measured; returns how many there are.
 int achieved_bands(const struct achieved *achieved, struct band bands[MAX_BANDS]);
 
+// "equiripple", "kaiser" or "truncated".
+const char *achieved_method(const struct partita_design *design);
+
 // False: standard output cannot be written.
 bool achieved_print(const struct achieved *achieved, FILE *to);
 bool achieved_print_json(const struct achieved *achieved, FILE *to);

@@ -150,23 +150,17 @@ void panel_frame(const struct panel *panel)
     cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
 }
 
-void panel_curve(const struct panel *panel, const double *x, const double *y, size_t n,
-                 struct colour colour, bool dashed)
+void panel_curve(const struct panel *panel, const struct curve *curve, struct colour colour,
+                 bool dashed)
 {
     cairo_t *c = panel->cairo;
     const double dashes[] = {7, 5}, range = panel->y.high - panel->y.low;
-    bool drawing = false;
     clip(panel);
-    for (size_t i = 0; i < n; i++) {
-        if (isnan(y[i])) {
-            drawing = false;
-            continue;
-        }
+    for (size_t i = 0; i < curve->n; i++) {
         // Far outside of the panel coordinates lose their precision, or are infinite.
-        const double value = fmin(fmax(y[i], panel->y.low - range), panel->y.high + range);
-        if (drawing) cairo_line_to(c, pixel_x(panel, x[i]), pixel_y(panel, value));
-        else cairo_move_to(c, pixel_x(panel, x[i]), pixel_y(panel, value));
-        drawing = true;
+        const double y = fmin(fmax(curve->y[i], panel->y.low - range), panel->y.high + range);
+        if (isnan(curve->y[i])) cairo_new_sub_path(c); // at the next point
+        else cairo_line_to(c, pixel_x(panel, curve->x[i]), pixel_y(panel, y));
     }
     set_colour(c, colour);
     cairo_set_line_width(c, 1.6);
@@ -176,18 +170,18 @@ void panel_curve(const struct panel *panel, const double *x, const double *y, si
     cairo_restore(c); // of clip, with width and dashes
 }
 
-void panel_stems(const struct panel *panel, const double *y, size_t n, struct colour colour)
+void panel_stems(const struct panel *panel, const struct curve *curve, struct colour colour)
 {
     cairo_t *c = panel->cairo;
     clip(panel);
     set_colour(c, colour);
     cairo_set_line_width(c, 1.2);
-    for (size_t i = 0; i < n; i++) {
-        const double x = pixel_x(panel, (double)i), at = pixel_y(panel, y[i]);
+    for (size_t i = 0; i < curve->n; i++) {
+        const double x = pixel_x(panel, curve->x[i]), y = pixel_y(panel, curve->y[i]);
         cairo_move_to(c, x, pixel_y(panel, 0));
-        cairo_line_to(c, x, at);
+        cairo_line_to(c, x, y);
         cairo_stroke(c);
-        cairo_arc(c, x, at, 2.6, 0, 2 * PI);
+        cairo_arc(c, x, y, 2.6, 0, 2 * PI);
         cairo_fill(c);
     }
     cairo_restore(c);

@@ -20,6 +20,11 @@ struct panel {
     const char *title;
 };
 
+struct curve {
+    double *x, *y;
+    size_t n;
+};
+
 struct colour {
     double red, green, blue;
 };
@@ -38,11 +43,11 @@ void panel_fill(const struct panel *panel, double begin, double end, struct colo
 // Draws grid, numbers, labels and title, over what was filled.
 void panel_frame(const struct panel *panel);
 
-// A curve through n points; a y that is NaN interrupts it.
-void panel_curve(const struct panel *panel, const double *x, const double *y, size_t n,
-                 struct colour colour, bool dashed);
+// A curve; a y that is NaN interrupts it.
+void panel_curve(const struct panel *panel, const struct curve *curve, struct colour colour,
+                 bool dashed);
 
 // Dots on stems from 0.
-void panel_stems(const struct panel *panel, const double *y, size_t n, struct colour colour);
+void panel_stems(const struct panel *panel, const struct curve *curve, struct colour colour);
 
 #endif

@@ -89,6 +89,14 @@ void curve_range(const struct curve *curve, double range[2])
     }
 }
 
+struct axis curve_axis(const struct curve *curve, double space, const char *label)
+{
+    double range[2];
+    curve_range(curve, range);
+    space = fmax(0.1 * (range[1] - range[0]), space);
+    return (struct axis){range[0] - space, range[1] + space, false, label};
+}
+
 static double axis_value(const struct axis *axis, double share)
 {
     if (axis->logarithmic) return axis->low * pow(axis->high / axis->low, share);

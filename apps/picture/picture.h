@@ -20,13 +20,7 @@ void picture_heading(const struct picture *picture, double left, const char *hea
 // cause is in `fault`. Releases it.
 bool picture_close(struct picture *picture, bool good, const char *path, struct fault *fault);
 
-// A curve; y may be NaN.
-struct curve {
-    double *x, *y; // y follows x in one piece of memory
-    size_t n;
-};
-
-// Reserves n points. False: out of memory.
+// Reserves n points, x and y in one piece of memory. False: out of memory.
 bool curve_open(struct curve *curve, size_t n);
 
 // Points of decibels, with frequencies times `scale`, and continued to the ends of the axis. False:
@@ -36,6 +30,10 @@ bool curve_of_points(struct curve *ret, const struct axis *axis, double scale,
 
 // The smallest and largest value of a curve; values[0] and [1] when all are NaN.
 void curve_range(const struct curve *curve, double range[2]);
+
+// An axis of y that shows a whole curve and at least this space around it, so that a constant is a
+// line in the middle, not the magnified rounding errors of it.
+struct axis curve_axis(const struct curve *curve, double space, const char *label);
 
 // What taps do over frequency. Delay and phase are left out 40 dB below the largest gain, where
 // they jump.
