@@ -32,7 +32,7 @@ struct measuring {
     const struct design_spec *spec;
     const double *taps;
     size_t n;
-    double step; // between the frequencies of the transform, at most
+    double step, largest; // of frequencies of the transform, at most; of the gains that are wanted
     struct extreme pass, stop;
 };
 
@@ -44,9 +44,9 @@ static double value_of(const struct measuring *m, const struct design_band *band
     if (!band->pass) return gain;
     const double wanted = design_wanted_gain(m->spec, frequency);
     if (m->spec->kind == PARTITA_DESIGN_DIFFERENTIATOR)
-        return 20 * log10(1 + fabs(gain - wanted) / design_largest_gain(m->spec));
+        return 20 * log10(1 + fabs(gain - wanted) / m->largest);
     const double least = m->spec->kind == PARTITA_DESIGN_TABLE
-                             ? design_largest_gain(m->spec) * pow(10, -m->spec->attenuation / 40)
+                             ? m->largest * pow(10, -m->spec->attenuation / 40)
                              : 0;
     return wanted > 0 && wanted >= least ? fabs(20 * log10(gain / wanted)) : 0;
 }
@@ -117,7 +117,8 @@ static double energy_centre(const double *taps, size_t n)
 enum partita_status design_measure(const struct design_spec *spec, const double *taps, size_t n,
                                    struct partita_design_result *ret)
 {
-    struct measuring m = {spec, taps, n, .step = 1 / (double)(POINTS_PER_TAP * n)};
+    struct measuring m = {spec, taps, n, .step = 1 / (double)(POINTS_PER_TAP * n),
+                          .largest = design_largest_gain(spec)};
     const enum partita_status status =
         design_bins_gains(taps, n, POINTS_PER_TAP * n, &spec->allocator, take_bin, &m);
     if (status) return status;
@@ -131,7 +132,6 @@ enum partita_status design_measure(const struct design_spec *spec, const double 
     // A gain of 1 + d for positive frequencies leaves d/2 of the negative ones.
     const double image = (pow(10, m.pass.value / 20) - 1) / 2;
     if (spec->kind == PARTITA_DESIGN_HILBERT) ret->attenuation = -20 * log10(image);
-    else if (m.stop.value > 0)
-        ret->attenuation = 20 * log10(design_largest_gain(spec) / m.stop.value);
+    else if (m.stop.value > 0) ret->attenuation = 20 * log10(m.largest / m.stop.value);
     return PARTITA_OK;
 }

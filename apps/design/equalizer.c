@@ -54,7 +54,7 @@ static bool add_words(struct equalizer *e, const char *given, const char *text, 
 static bool add_crossing(struct equalizer *e, size_t i, char *const *operands, struct fault *fault)
 {
     char text[TEXT_SIZE];
-    const char *operand = operands[i];
+    const char *operand = operands[i], *family = strchr(operand, ':') ? "" : ":lr4";
     struct number frequency;
     snprintf(text, sizeof text, "%.*s", (int)strcspn(operand, ":"), operand);
     if (!number_parse(text, QUANTITY_FREQUENCY, &frequency))
@@ -62,7 +62,9 @@ static bool add_crossing(struct equalizer *e, size_t i, char *const *operands, s
                            "%s: is no frequency such as 3k or 3k:lr8; several stand apart, as in "
                            "300 3k",
                            operand);
-    snprintf(text, sizeof text, "lowpass %.99s%s", operand, strchr(operand, ':') ? "" : ":lr4");
+    if (snprintf(text, sizeof text, "lowpass %s%s", operand, family) >= TEXT_SIZE)
+        return fault_usage(fault, "%.20s..: is longer than a frequency and lr4, bw3 or the like",
+                           operand);
     *strchr(text, ':') = ' ';
     if (!add_words(e, operand, text, fault)) return false;
     const struct partita_section *low = &e->sections.list[i];

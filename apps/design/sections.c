@@ -130,26 +130,36 @@ bool sections_add_words(struct sections *sections, const char *text, struct faul
     return sections_add(sections, &section, fault);
 }
 
-// A number of a line. Commas are decimal marks, or separate thousands, as all numbers of the line
-// say.
-static bool parse_decimal(const char *line, const char *text, size_t n, double *ret,
-                          struct fault *fault)
+// The marks in the numbers of a line. Commas are decimal marks, or separate thousands, as all of
+// them say.
+struct marks {
+    char decimal, group;
+    bool unclear; // a comma may be either
+};
+
+static struct marks marks_of(const char *line)
 {
     bool comma = false, point = false;
-    char value[WORD_SIZE], made[WORD_SIZE], *to = made;
     for (const char *c = strpbrk(line, DIGITS); c; c = strpbrk(c, DIGITS)) {
         comma = comma || strncmp(c, "0,", 2) == 0;
-        for (size_t digits; *c && strchr(DIGITS ".,", *c); c++) {
-            digits = strspn(c + 1, DIGITS);
+        for (; *c && strchr(DIGITS ".,", *c); c++) {
+            const size_t digits = *c == ',' ? strspn(c + 1, DIGITS) : 0;
             point = point || *c == '.';
-            comma = comma || (*c == ',' && digits && digits != 3);
+            comma = comma || (digits && digits != 3);
         }
     }
+    return (struct marks){comma ? ',' : '.', comma ? '.' : ',', !comma && !point};
+}
+
+static bool parse_decimal(const struct marks *marks, const char *text, size_t n, double *ret,
+                          struct fault *fault)
+{
+    const char mark = marks->decimal, group = marks->group;
+    char value[WORD_SIZE], made[WORD_SIZE], *to = made;
     snprintf(value, sizeof value, "%.*s", (int)n, text);
-    if (!comma && !point && strchr(value, ','))
+    if (marks->unclear && strchr(value, ','))
         return fault_set(fault, "%s may be two numbers; write it without a mark, or with a point",
                          value);
-    const char mark = comma ? ',' : '.', group = comma ? '.' : ',';
     bool good = n < sizeof value && value[strspn(value, "+-" DIGITS ".,")] == 0;
     size_t digits = 0; // before a character
     for (const char *c = value; good && *c; c++) {
@@ -176,8 +186,8 @@ static const char *find_value(const char *text, const char *word, const char **r
     while ((c = strcasestr(c, word)) && c > text && isalnum((unsigned char)c[-1])) c++;
     if (!c) return NULL;
     const char *const begin = c + strlen(word) + strspn(c + strlen(word), WORD_SPACES);
-    for (const char *end = begin;; end++) {
-        const char *const next = *ret_end = end + strspn(end, WORD_SPACES);
+    for (const char *end = begin, *next;; end = next + (next == end)) {
+        next = *ret_end = end + strspn(end, WORD_SPACES);
         if (!*next || strncasecmp(next, "dB", 2) == 0 || strncasecmp(next, "Hz", 2) == 0 ||
             strncasecmp(next, "kHz", 3) == 0 || (next > end && isalpha((unsigned char)*next)))
             return begin;
@@ -213,6 +223,7 @@ static bool add_filter(struct sections *sections, const char *line, struct fault
     const bool has_gain = shelf || s.kind == PARTITA_SECTION_PEAK;
     unsigned found = 0; // bits of the numbers
     line += length;
+    const struct marks marks = marks_of(line);
     for (int i = 0; numbers[i].listed; i++) {
         const char *end, *value = find_value(line, numbers[i].listed, &end);
         if (!value || (i == GAIN && !has_gain)) continue;
@@ -220,7 +231,7 @@ static bool add_filter(struct sections *sections, const char *line, struct fault
         while (n && strchr(WORD_SPACES, value[n - 1])) n--;
         if (i == SLOPE && (!n || strspn(value, DIGITS ".,") != n || strncasecmp(end, "dB", 2) != 0))
             continue;
-        if (!parse_decimal(line, value, n, number_of(&s, i), fault) ||
+        if (!parse_decimal(&marks, value, n, number_of(&s, i), fault) ||
             !is_given(i, *number_of(&s, i), fault))
             return false;
         if (i == 0 && strncasecmp(end, "kHz", 3) == 0) s.frequency *= 1000;
@@ -238,12 +249,13 @@ static bool add_filter(struct sections *sections, const char *line, struct fault
 // "20 -1.5; 1000 0.2"
 static bool set_points(struct sections *s, const char *line, struct fault *fault)
 {
+    const struct marks marks = marks_of(line);
     s->n_points = 0;
     for (const char *at = line; *(at += strspn(at, WORD_SPACES ";"));) {
         double pair[2];
         for (int i = 0; i < 2; i++, at += strspn(at, WORD_SPACES)) {
             const size_t n = strcspn(at, WORD_SPACES ";");
-            if (!parse_decimal(line, at, n, &pair[i], fault)) return false;
+            if (!parse_decimal(&marks, at, n, &pair[i], fault)) return false;
             at += n;
         }
         if (*at && *at != ';')
@@ -259,13 +271,14 @@ static bool set_points(struct sections *s, const char *line, struct fault *fault
 static bool add_preamp(struct sections *s, const char *line, struct fault *fault)
 {
     struct partita_section gain = {.kind = PARTITA_SECTION_GAIN};
+    const struct marks marks = marks_of(line);
     char value[WORD_SIZE];
     size_t n = 0;
     for (const char *c = line; *c && n < sizeof value; c++) {
         if (strncasecmp(c, "dB", 2) == 0) c++;
         else if (!strchr(WORD_SPACES, *c)) value[n++] = *c;
     }
-    return parse_decimal(line, value, n, &gain.gain, fault) && sections_add(s, &gain, fault);
+    return parse_decimal(&marks, value, n, &gain.gain, fault) && sections_add(s, &gain, fault);
 }
 
 static bool add_line(struct sections *s, char *line, bool *known, struct fault *fault)

@@ -149,6 +149,26 @@ class Equalizer(Case):
         got = magnitude_and_delay(self.design("eq", *words, "--exact-gains")[0][0], [1.0], 2 * np.pi * f / 48000)[0]
         np.testing.assert_allclose(got, gains, atol=1e-3)
 
+    def test_a_list_of_many_points(self):
+        """The time grows as the number of points does. If it grew as its square, the time limit of the rig would end it."""
+        points = ["%.2f %.1f" % (20 + i / 10, -(i % 7)) for i in range(150000)]
+        self.write("list.txt", ("GraphicEQ: " + "; ".join(points)).encode())
+        self.run_program("design", "eq", "list.txt", "--rate", "48k", "--taps", 999, "out.npy")
+        self.write("list.txt", b"Filter: ON PK Fc 100" + b" " * 6000000 + b"Hz Gain 3 dB Q 1\n")
+        self.run_program("design", "eq", "list.txt", "--rate", "48k", "--taps", 99, "out.npy")
+
+    def test_taps_that_out_cannot_hold(self):
+        loud = [word for _ in range(6) for word in ("--section", "gain 149")]
+        self.refused("eq", *loud, "--rate", "48k", "out.npy", rc=1,
+                     says="out.npy: a sample is beyond the largest number; use a lower level, or --output-format f64")
+        self.assertAlmostEqual(self.design("eq", *loud)[0][0][0] / 10**44.7, 1, delta=1e-12)
+        loud = ("eq", "--section", "gain 6", "--rate", "48k")
+        for more, says in ((["o.flac"], "o.flac: 1 sample clipped; use a .wav"),
+                           (["-o", "i16", "o.wav"], "o.wav: 1 sample clipped; use --output-format f32")):
+            self.assertEqual(self.run_program("design", *loud, *more).stderr.decode(), "partita design: %s\n" % says)
+        os.remove("out.npy")
+        self.refused(*loud, "-o", "f32", "o.flac", rc=1, says="o.flac: cannot store f32 samples; use --output-format i24")
+
     def test_gain(self):
         peak = ("eq", "--section", "peak 1k 6 q 2")
         plain, said = self.design(*peak)
@@ -235,6 +255,8 @@ class Equalizer(Case):
                 (("crossover", "low", *rate), "low: is no frequency such as 3k or 3k:lr8"),
                 (("crossover", "300,3k", *rate), "300,3k: is no frequency such as 3k or 3k:lr8; several stand apart, as in 300 3k"),
                 (("crossover", "300:xx", *rate), "300:xx: 'xx' is neither"),
+                (("crossover", 120 * "1" + ":lr4", *rate), "1:lr4: is no frequency such as 3k"),
+                (("crossover", "300:lr4" + 300 * " " + "q 1", *rate), "300:lr4             ..: is longer than a frequency and"),
                 (("crossover", "300:q2", *rate), "300:q2: needs lr4, bw3, bessel2 or the like"),
                 (("crossover", "300:bessel9", *rate), "300:bessel9: order = 9: must be from 0 to 8"),
                 (("crossover", "300", "200", *rate), "200: must be above 300 before it"),
