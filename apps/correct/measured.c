@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "measured.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "spectrum.h"
 
 static const double SOFT = 0.01; // of the peak
+static const struct encoding FLOATS = {.kind = ENCODING_FLOAT, .bytes = 4};
 
 // Frames that resampling put in front, if the pulses in them are soft. Without them time 0 stays.
 static size_t soft_lead(const struct frames *f, size_t lead)
@@ -198,7 +200,8 @@ bool measured_fail(const struct settings *settings, enum partita_status status,
 bool measured_choose_format(struct audio_info *info, const struct settings *s, const char *path,
                             struct fault *fault)
 {
-    struct encoding wanted = {.kind = ENCODING_FLOAT, .bytes = 4}, named;
+    struct encoding wanted = FLOATS, named;
+    char closest[ENCODING_NAME_SIZE];
     bool known;
     info->container = container_of_name(path, &known);
     if (!known && !temp_is_special(path))
@@ -211,12 +214,15 @@ bool measured_choose_format(struct audio_info *info, const struct settings *s, c
         return fault_set(fault, "%s: a text has one channel; use .wav", path);
     if (s->output_format) encoding_parse(s->output_format, &wanted);
     else if (container_raw_type(path, &named)) wanted = named;
+    const bool is_complex = wanted.is_complex;
+    wanted.is_complex = false;
     container_encoding(info->container, path, wanted, &info->encoding);
     const struct encoding *const got = &info->encoding; // the closest that it can store
     const bool stored = got->kind == wanted.kind && got->bytes == wanted.bytes;
-    if (wanted.is_complex || (s->output_format && !stored))
-        return fault_set(fault, "%s: cannot store %s samples; use --output-format f32", path,
-                         s->output_format ? s->output_format : "complex");
+    if (is_complex || (s->output_format && !stored))
+        return fault_set(fault, "%s: cannot store %s samples; use --output-format %s", path,
+                         s->output_format ? s->output_format : "complex",
+                         encoding_short_name(*got, closest));
     report_stored_rate(s, path, info);
     return sigmf_check_output(path, fault) && shard_record_discard(path, fault);
 }
@@ -225,12 +231,29 @@ bool measured_store(const double *rows, const struct audio_info *info, const cha
                     struct sample_counts *ret_counts, struct fault *fault)
 {
     const struct channel_rows from = {info->channels, sizeof *rows, (size_t)info->frames};
+    const bool floats = info->encoding.kind == ENCODING_FLOAT && info->encoding.bytes == 4;
+    for (size_t i = 0; i < from.channels * from.length; i++)
+        if (!(fabs(rows[i]) <= (floats ? (double)FLT_MAX : DBL_MAX)))
+            return fault_set(fault,
+                             "%s: a sample is beyond the largest number; use a lower level%s", path,
+                             floats ? ", or --output-format f64" : "");
     double *const frames = memory_allocate(from.channels * from.length * sizeof *frames);
     if (!frames) return memory_fault(fault, "%s: %zu frames", path, from.length);
     frames_interleave(frames, rows, &from, from.length);
     const bool good = audio_write_all(path, info, PARTITA_F64, frames, ret_counts, fault);
     memory_free(frames);
     return good;
+}
+
+void measured_warn_clipped(const struct settings *settings, const struct audio_info *info,
+                           const char *path, uint64_t clipped)
+{
+    struct encoding held;
+    if (!clipped) return;
+    container_encoding(info->container, path, FLOATS, &held);
+    report_warning(settings, "%s: %llu sample%s clipped; use %s", path, (unsigned long long)clipped,
+                   clipped == 1 ? "" : "s",
+                   held.kind == ENCODING_FLOAT ? "--output-format f32" : "a .wav");
 }
 
 bool measured_write(const struct measured *measured, const struct settings *settings,
@@ -243,9 +266,7 @@ bool measured_write(const struct measured *measured, const struct settings *sett
     if (!measured_choose_format(&info, settings, path, fault) ||
         !measured_store(m->samples, &info, path, &counts, fault))
         return false;
-    if (counts.clipped)
-        report_warning(settings, "%s: %llu samples clipped; use --output-format f32", path,
-                       (unsigned long long)counts.clipped);
+    measured_warn_clipped(settings, &info, path, counts.clipped);
     return true;
 }
 

@@ -10,6 +10,7 @@
 
 enum { MIN_LENGTH = 1 << 12, MAX_LENGTH = 1 << 17, PRESSURE = 94, PRESSURE_MEAN = 40 };
 #define FLOOR 1e-5              // of the largest magnitude, for its logarithm
+#define MAX_DEGREES 1e9         // 1e-7 degrees are lost when they are rounded
 #define MIN_GAIN_OF_TABLE 1e-50 // -1000 dB, the least that a table may have
 
 // exp(sign pi i k^2 / n)
@@ -95,11 +96,14 @@ bool spectrum_of_points(struct points *points, double rate, double *ret, size_t 
     double mean = 0;
     for (size_t i = 0; i < points->n; i++) {
         const struct partita_design_point *p = &points->list[i];
-        if (!(p->frequency > 0) || !(fabs(p->decibels) <= 1000))
+        if (!(p->frequency > 0 && p->frequency < INFINITY) || !(fabs(p->decibels) <= 1000))
             return fault_set(fault,
-                             "%s: %g Hz with %g dB: a frequency is above 0, and decibels "
-                             "are within 1000",
+                             "%s: %g Hz with %g dB: a frequency is above 0 and finite, and "
+                             "decibels are within 1000",
                              name, p->frequency, p->decibels);
+        if (points->degrees && !(fabs(points->degrees[i]) <= MAX_DEGREES))
+            return fault_set(fault, "%s: %g Hz with %g degrees: must be within %g", name,
+                             p->frequency, points->degrees[i], MAX_DEGREES);
         mean += p->decibels / (double)points->n;
     }
     double complex *const x = memory_allocate(n * sizeof *x);

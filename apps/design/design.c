@@ -149,10 +149,7 @@ static bool finish(struct job *job, struct fault *fault)
     if (s->plot && !plot_write(&achieved, fault)) return false;
     job->info.frames = job->n;
     if (!measured_store(job->taps, &job->info, specification_out(s), &counts, fault)) return false;
-    if (job->clipped)
-        report_warning(s,
-                       "%llu taps are beyond full scale and were clipped; use --output-format f32",
-                       (unsigned long long)job->clipped);
+    measured_warn_clipped(s, &job->info, specification_out(s), job->clipped);
     if (job->specification.amplification > 0)
         report_warning(s,
                        "%s: amplifies by up to %.2f dB, by which loud signals clip unless --gain "

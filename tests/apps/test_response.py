@@ -165,6 +165,14 @@ class Response(Case):
                 self.fails("response", *arguments, "f.wav", rc=rc, says=says)
         self.fails("response", "--rate", "48k", "absent.frd", "f.wav", says="absent.frd: cannot open")
         self.fails("response", "a.wav", "a.wav", says="a.wav: is the input")
+        for text, says in (("100 1 1e308\n200 1 -1e308\n", "100 Hz with 1e+308 degrees: must be within 1e+09"),
+                           ("100 1\ninf 3\n", "inf Hz with 3 dB: a frequency is above 0 and finite")):
+            self.write("t.frd", text.encode())
+            self.fails("response", "--rate", "48k", "t.frd", "f.wav", says="t.frd: " + says)
+        self.save("loud.wav", 1e300 * self.a)
+        beyond = "f.wav: a sample is beyond the largest number; use a lower level"
+        self.fails("response", "loud.wav", "f.wav", says=beyond + ", or --output-format f64")
+        self.fails("response", "-o", "f64", "--combine", "cascade", "loud.wav", "loud.wav", "f.wav", says=beyond + "\n")
         self.assertFalse(os.path.exists("f.wav"))
 
 
