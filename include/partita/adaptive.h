@@ -163,7 +163,7 @@ struct partita_adaptive_stats {
     double misadjustment;
     double
         near_share;   // of the residual's power that is not echo, V / (D + V), 0 to 1; NaN likewise
-    double coherence; // of residual and estimate (h), -1 to 1: far from 0 the path has changed
+    double coherence; // of residual and estimate, h; within sqrt(n/B). Not near 0: a new path
 };
 
 // Reads what the filter has achieved.
