@@ -43,7 +43,7 @@ struct job {
     struct fault log;
 };
 
-static bool fail(struct job *job, enum partita_status status, struct fault *fault)
+static bool succeeded(struct job *job, enum partita_status status, struct fault *fault)
 {
     return option_words_of_status(fault, COMMAND_CHANNELIZE, status, &job->log);
 }
@@ -145,8 +145,8 @@ static bool open_channelizer(struct job *job, struct fault *fault)
                 options.stride);
     }
     options.block = size_round_up((size_t)s->block, options.stride);
-    enum partita_status status = partita_channelizer_create(&options, &job->channelizer);
-    if (status) return fail(job, status, fault);
+    if (!succeeded(job, partita_channelizer_create(&options, &job->channelizer), fault))
+        return false;
     for (size_t i = 0; i < job->n; i++) {
         struct channel *c = &job->channels[i];
         const struct partita_channel channel = {.taps = c->taps.data,
@@ -155,21 +155,19 @@ static bool open_channelizer(struct job *job, struct fault *fault)
                                                 .up = (size_t)c->settings.up,
                                                 .stride = (size_t)c->settings.stride,
                                                 .bandwidth = c->bandwidth};
+        enum partita_status status = PARTITA_OK;
         if (!c->like)
             status = partita_channel_filter_create(job->channelizer, &channel, &c->filter);
         if (!status)
             status = partita_channelizer_open(job->channelizer, channel_like(c)->filter,
                                               c->settings.tune, &c->slot);
-        if (status) {
-            fail(job, status, fault);
+        if (!succeeded(job, status, fault))
             return table_fault(&job->table, c->row, COLUMN_RATE, fault, "%s", fault->text);
-        }
         c->settings.block = (int64_t)partita_channelizer_block(job->channelizer);
     }
     const struct partita_problem any = {.signal = PARTITA_F32, .kernel = {1}, .size = {1}};
     const struct partita_options none = {.log = options.log};
-    status = partita_plan_create(&any, &none, &job->plan);
-    return !status || fail(job, status, fault);
+    return succeeded(job, partita_plan_create(&any, &none, &job->plan), fault);
 }
 
 static const char MARK[] = "{name}";
@@ -349,8 +347,8 @@ static bool skip_to_start(struct job *job, struct fault *fault)
                    before = ceil_div(partita_channelizer_overlap(job->channelizer), block);
     if (first == UINT64_MAX || first <= before) return true;
     const uint64_t start = (first - before) * block;
-    const enum partita_status status = partita_channelizer_reset(job->channelizer, start);
-    return status ? fail(job, status, fault) : audio_skip(job->in, start, fault);
+    return succeeded(job, partita_channelizer_reset(job->channelizer, start), fault) &&
+           audio_skip(job->in, start, fault);
 }
 
 static bool run_pass(struct job *job, struct fault *fault)

@@ -84,6 +84,7 @@ bool option_words(enum command command, struct fault *fault)
 bool option_words_of_status(struct fault *fault, enum command command, enum partita_status status,
                             const struct fault *log)
 {
+    if (status == PARTITA_OK) return true;
     // A line of the log says more than these.
     const bool general =
         status == PARTITA_ERR_ARG || status == PARTITA_ERR_DEVICE || command == COMMAND_DESIGN;

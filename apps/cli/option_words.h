@@ -10,8 +10,8 @@
 // an option lose the name of the struct. Returns false, as fault_set does.
 bool option_words(enum command command, struct fault *fault);
 
-// The message for a call that failed: its status and, if there is one, the line that it logged.
-// Returns false.
+// Whether a call succeeded; if not, with a fault: its status and, if there is one, the line that
+// it logged.
 bool option_words_of_status(struct fault *fault, enum command command, enum partita_status status,
                             const struct fault *log);
 

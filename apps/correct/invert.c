@@ -32,6 +32,10 @@ struct job {
     size_t n_files, channels;
     double *responses, *taps;                  // [channels][positions][frames], [channels][taps]
     struct partita_correction_report *reports; // [channels]
+    // Makes a channel as loud as the softest, and as late as the latest. [channels]
+    struct matched {
+        double gain, delay; // in dB and frames
+    } * matched;
     struct measured filter;
     struct fault log;
 };
@@ -90,7 +94,8 @@ static bool prepare(struct job *job, struct fault *fault)
     job->responses = measured_rows(job->files, job->n_files, &c->frames);
     job->taps = memory_allocate(job->channels * c->taps * sizeof *job->taps);
     job->reports = calloc(job->channels, sizeof *job->reports);
-    if (!job->responses || !job->taps || !job->reports)
+    job->matched = calloc(job->channels, sizeof *job->matched);
+    if (!job->responses || !job->taps || !job->reports || !job->matched)
         return memory_fault(fault, "%zu responses of %zu frames", job->channels * c->positions,
                             c->frames);
     return true;
@@ -136,26 +141,18 @@ static bool design(struct job *job, struct fault *fault)
     return true;
 }
 
-// What makes a channel as loud as the softest, in dB, and as late as the latest, in frames.
-static double match(const struct job *job, size_t channel, double *ret_delay)
-{
-    double level = INFINITY, arrival = 0;
-    for (size_t i = 0; i < job->channels; i++) {
-        level = fmin(level, job->reports[i].level);
-        arrival = fmax(arrival, job->reports[i].arrival);
-    }
-    const bool wanted = job->settings.match == MATCHING_YES;
-    *ret_delay = wanted ? round(arrival - job->reports[channel].arrival) : 0;
-    return wanted ? level - job->reports[channel].level : 0;
-}
-
 static bool make_filter(struct job *job, struct fault *fault)
 {
     const size_t n = job->correction.taps;
-    double latest = 0, delay;
+    double level = INFINITY, arrival = 0, latest = 0;
     for (size_t c = 0; c < job->channels; c++) {
-        match(job, c, &delay);
-        latest = fmax(latest, delay);
+        level = fmin(level, job->reports[c].level);
+        arrival = fmax(arrival, job->reports[c].arrival);
+    }
+    for (size_t c = 0; job->settings.match == MATCHING_YES && c < job->channels; c++) {
+        const struct partita_correction_report *r = &job->reports[c];
+        job->matched[c] = (struct matched){level - r->level, round(arrival - r->arrival)};
+        latest = fmax(latest, job->matched[c].delay);
     }
     const size_t frames = n + (size_t)latest;
     double *const x = memory_allocate_zeros(job->channels * frames * sizeof *x);
@@ -163,14 +160,14 @@ static bool make_filter(struct job *job, struct fault *fault)
         .samples = x, .channels = job->channels, .frames = frames, .rate = job->correction.rate};
     if (!x) return memory_fault(fault, "a filter of %zu frames", frames);
     for (size_t c = 0; c < job->channels; c++) {
-        const double gain = pow(10, match(job, c, &delay) / 20);
-        for (size_t i = 0; i < n; i++)
-            x[c * frames + (size_t)delay + i] = gain * job->taps[c * n + i];
+        const double gain = pow(10, job->matched[c].gain / 20);
+        double *const y = x + c * frames + (size_t)job->matched[c].delay;
+        for (size_t i = 0; i < n; i++) y[i] = gain * job->taps[c * n + i];
     }
     return true;
 }
 
-static json_t *json_channel(const struct partita_correction_report *r, double gain, double delay)
+static json_t *json_channel(const struct partita_correction_report *r, const struct matched *m)
 {
     const struct {
         const char *name;
@@ -188,10 +185,10 @@ static json_t *json_channel(const struct partita_correction_report *r, double ga
         {"pre_ringing_db", r->pre_ringing},
         {"pre_time_seconds", r->pre_time},
         {"level_db", r->level},
-        {"match_db", gain},
-        {"match_frames", delay},
-        {"sine_gain_db", r->sine_gain - gain},
-        {"safe_gain_db", r->safe_gain - gain},
+        {"match_db", m->gain},
+        {"match_frames", m->delay},
+        {"sine_gain_db", r->sine_gain - m->gain},
+        {"safe_gain_db", r->safe_gain - m->gain},
     };
     json_t *j = json_object();
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -202,8 +199,7 @@ static json_t *json_channel(const struct partita_correction_report *r, double ga
 static void print_channel(const struct job *job, size_t channel, FILE *to)
 {
     const struct partita_correction_report *r = &job->reports[channel];
-    double delay;
-    const double gain = match(job, channel, &delay);
+    const struct matched *m = &job->matched[channel];
     fprintf(to,
             "channel %zu\n"
             "  before   %.1f dB from the target at most, %.1f dB rms\n"
@@ -214,21 +210,18 @@ static void print_channel(const struct job *job, size_t channel, FILE *to)
     fprintf(to, "  delay    %.0f frames, %.3f ms; ", r->delay, 1e3 * r->delay / job->filter.rate);
     if (isfinite(r->pre_ringing)) fprintf(to, "pre-ringing %.1f dB\n", r->pre_ringing);
     else fprintf(to, "no pre-ringing\n");
-    if (gain <= -0.05 || delay > 0)
-        fprintf(to, "  matched  by %.1f dB and %.0f frames\n", gain, delay);
+    if (m->gain <= -0.05 || m->delay > 0)
+        fprintf(to, "  matched  by %.1f dB and %.0f frames\n", m->gain, m->delay);
     fprintf(to, "  gain     %.1f dB so that no sine clips, %.1f dB so that nothing does\n",
-            r->sine_gain - gain, r->safe_gain - gain);
+            r->sine_gain - m->gain, r->safe_gain - m->gain);
 }
 
 static bool print_json(const struct job *job, FILE *to)
 {
     json_t *j = json_report("partita-correction/1", command_rows[COMMAND_INVERT].name);
     json_t *list = json_array();
-    for (size_t c = 0; c < job->channels; c++) {
-        double delay;
-        const double gain = match(job, c, &delay);
-        json_array_append_new(list, json_channel(&job->reports[c], gain, delay));
-    }
+    for (size_t c = 0; c < job->channels; c++)
+        json_array_append_new(list, json_channel(&job->reports[c], &job->matched[c]));
     json_object_set_new(j, "out", json_text(job->settings.files[job->n_files]));
     json_object_set_new(j, "rate_hz", json_rate(job->filter.rate));
     json_object_set_new(j, "frames", json_integer((json_int_t)job->filter.frames));
@@ -281,6 +274,7 @@ int invert_main(const struct settings *settings)
     memory_free(job.responses);
     memory_free(job.taps);
     free(job.reports);
+    free(job.matched);
     return report_close(COMMAND_INVERT,
                         good ? EXIT_DONE : report_fault(COMMAND_INVERT, &fault, EXIT_FAILED));
 }

@@ -133,13 +133,13 @@ static bool sum(const struct job *job, struct measured *ret, struct fault *fault
     return take(ret, rows, frames, fault);
 }
 
-// One file after the other.
+// One file after the other, from the first one on, which it takes.
 static bool cascade(const struct job *job, struct measured *ret, struct fault *fault)
 {
     const struct partita_options options = {.threads = 1, .allocator = memory_allocator()};
     const struct partita_slice full = {.mode = PARTITA_FULL};
-    const struct job one = {.files = job->files, .n_files = 1};
-    if (!sum(&one, ret, fault)) return false;
+    *ret = *job->files;
+    job->files->samples = NULL;
     for (size_t f = 1; f < job->n_files; f++) {
         const struct measured *m = &job->files[f];
         const size_t frames = ret->frames + m->frames - 1;

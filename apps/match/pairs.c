@@ -41,7 +41,7 @@ struct job {
     struct fault log;
 };
 
-static bool fail(const struct job *job, enum partita_status status, struct fault *fault)
+static bool succeeded(const struct job *job, enum partita_status status, struct fault *fault)
 {
     return option_words_of_status(fault, COMMAND_PAIRS, status, &job->log);
 }
@@ -54,8 +54,7 @@ static bool check_input(const struct job *job, const char *path, struct fault *f
         return fault_set(fault, "%s: has complex samples; those of pairs are real", path);
     if (info->frames == SIZE_UNKNOWN || !info->frames)
         return fault_set(fault, "%s: has no samples, or does not tell how many", path);
-    const bool agree = !(info->rate > 0 && first->rate > 0) || rates_agree(info->rate, first->rate);
-    if (!agree)
+    if (info->rate > 0 && first->rate > 0 && !rates_agree(info->rate, first->rate))
         return fault_set(fault, "%s: has a rate of %.12g Hz, but %s one of %.12g Hz; convert one",
                          path, info->rate, job->settings.files[0], first->rate);
     return info->frames == first->frames ||
@@ -167,9 +166,8 @@ static bool make_hilbert(struct job *job, struct fault *fault)
         const double angle = M_PI * (double)i / (double)n;
         taps[i] = i ? (float)((cos(angle) - (i % 2 ? -1 : 1)) / ((double)n * sin(angle))) : 0;
     }
-    enum partita_status status = partita_plan_create(&problem, &options, &job->hilbert);
-    if (!status) status = partita_filter_create(job->hilbert, taps, &job->hilbert_taps);
-    return !status || fail(job, status, fault);
+    return succeeded(job, partita_plan_create(&problem, &options, &job->hilbert), fault) &&
+           succeeded(job, partita_filter_create(job->hilbert, taps, &job->hilbert_taps), fault);
 }
 
 static bool make_pairs(struct job *job, struct fault *fault)
@@ -186,7 +184,6 @@ static bool make_pairs(struct job *job, struct fault *fault)
         .log = {option_words_log, &job->log},
         .allocator = memory_allocator(),
     };
-    const enum partita_status status = partita_pairs_create(&options, &job->pairs);
     const size_t lags = 2 * job->lag + 1, step = job->window - (size_t)s->overlap;
     job->n_results = job->n_pairs * lags;
     job->y = (struct npy_array){.name = job->out, .rank = 2, .shape = {job->n_pairs, lags, lags}};
@@ -195,7 +192,7 @@ static bool make_pairs(struct job *job, struct fault *fault)
         job->y.shape[0] = (job->frames - job->window) / step + 1;
         job->y.shape[1] = job->n_pairs;
     }
-    if (status) return fail(job, status, fault);
+    if (!succeeded(job, partita_pairs_create(&options, &job->pairs), fault)) return false;
     if (!npy_array_reserve(&job->y, fault) || s->stack != STACK_PHASE_WEIGHTED)
         return job->y.samples;
     const size_t bytes = job->n_results * sizeof(float);
@@ -253,9 +250,9 @@ static const float *scale(struct job *job)
 static bool add_phases(struct job *job, struct fault *fault)
 {
     float *const *p = job->phases, *y = job->y.samples;
-    enum partita_status status = partita_pairs_read(job->pairs, p[0], 1);
-    if (!status) status = partita_forward(job->hilbert, job->hilbert_taps, p[1], p[0], NULL);
-    if (status) return fail(job, status, fault);
+    if (!succeeded(job, partita_pairs_read(job->pairs, p[0], 1), fault) ||
+        !succeeded(job, partita_forward(job->hilbert, job->hilbert_taps, p[1], p[0], NULL), fault))
+        return false;
     for (size_t i = 0; i < job->n_results; i++) {
         const float size = hypotf(p[0][i], p[1][i]);
         y[i] += p[0][i];
@@ -269,13 +266,11 @@ static bool add_phases(struct job *job, struct fault *fault)
 static bool read_results(struct job *job, struct fault *fault)
 {
     float *const *p = job->phases, *y = job->y.samples, share = 1 / (float)job->n_windows;
-    const enum partita_status status =
-        job->settings.stack != STACK_LINEAR
-            ? PARTITA_OK
-            : partita_pairs_read(job->pairs, y, 1 / (double)job->n_windows);
+    if (job->settings.stack == STACK_LINEAR)
+        return succeeded(job, partita_pairs_read(job->pairs, y, 1 / (double)job->n_windows), fault);
     for (size_t i = 0; p[0] && i < job->n_results; i++)
         y[i] *= share * share * share * (p[2][i] * p[2][i] + p[3][i] * p[3][i]);
-    return !status || fail(job, status, fault);
+    return true;
 }
 
 static bool add_windows(struct job *job, struct fault *fault)
@@ -289,15 +284,16 @@ static bool add_windows(struct job *job, struct fault *fault)
                          after = end - next < job->lag ? end - next : job->lag;
             if (!hold(job, at - before, next + after, fault)) return false;
             const float *x = job->scaled ? scale(job) : job->x;
-            const enum partita_status status =
-                partita_pairs_add(job->pairs, x + before, job->pitch, before, next - at, after);
-            if (status) return fail(job, status, fault);
+            if (!succeeded(
+                    job,
+                    partita_pairs_add(job->pairs, x + before, job->pitch, before, next - at, after),
+                    fault))
+                return false;
         }
         if (job->phases[0] && !add_phases(job, fault)) return false;
         if (job->settings.stack != STACK_NONE) continue;
         float *y = (float *)job->y.samples + job->n_windows * job->n_results;
-        const enum partita_status status = partita_pairs_read(job->pairs, y, 1);
-        if (status) return fail(job, status, fault);
+        if (!succeeded(job, partita_pairs_read(job->pairs, y, 1), fault)) return false;
     }
     return true;
 }
@@ -338,11 +334,10 @@ static bool print_pairs(const struct job *job, FILE *to)
 
 static bool run(struct job *job, struct fault *fault)
 {
-    if (!open_inputs(job, fault) || !choose_windows(job, fault) || !make_pairs(job, fault) ||
-        !add_windows(job, fault))
-        return false;
     const struct settings *s = &job->settings;
-    if (!read_results(job, fault)) return false;
+    if (!open_inputs(job, fault) || !choose_windows(job, fault) || !make_pairs(job, fault) ||
+        !add_windows(job, fault) || !read_results(job, fault))
+        return false;
     if ((s->json || !s->quiet) && !print_pairs(job, is_standard(job->out) ? stderr : stdout))
         return fault_set(fault, "cannot write the JSON");
     return npy_array_save(&job->y, job->out, fault);
