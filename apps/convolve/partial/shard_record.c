@@ -14,7 +14,7 @@
 #include "io/bytes/bytes.h"
 #include "io/bytes/temp.h"
 
-static const char KIND[] = "partita part 2", OLD_KIND[] = "partita part 1";
+static const char KIND[] = "partita part 2";
 
 // NULL: out of memory. Written without jansson, which without memory returns damaged text.
 static char *shard_record_compose(const struct shard_record *r)
@@ -82,14 +82,7 @@ bool shard_record_read(const char *path, struct shard_record *ret_record, bool *
     json_t *object = json_loadf(file, 0, &error);
     fclose(file);
     *ret_exists = object && shard_record_parse(object, ret_record);
-    const char *kind = json_string_value(json_object_get(object, "kind"));
-    const bool old = kind && strcmp(kind, OLD_KIND) == 0;
     json_decref(object);
-    if (old)
-        return fault_set(fault,
-                         "%s: was written by an older version, without sums of the samples; remove "
-                         "it and start again",
-                         path);
     return *ret_exists || fault_set(fault, "%s: is not the record of a shard", path);
 }
 
