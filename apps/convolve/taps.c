@@ -159,22 +159,21 @@ static bool prepend_zeros(struct taps *t, size_t n, struct fault *fault)
     return true;
 }
 
-// Deinterleaves frames to one row of taps per path from an input to an output; a mono response is
-// repeated for every channel.
-static bool taps_deinterleave(struct taps *t, const struct frames *f, int order,
-                              struct fault *fault)
+// Deinterleaves n channels of frames, the chosen ones unless that is NULL, to one row of taps per
+// path from an input to an output; a mono response is repeated for every channel.
+static bool taps_deinterleave(struct taps *t, const struct frames *f, const size_t *chosen,
+                              size_t n, int order, struct fault *fault)
 {
     const size_t paths = taps_count_rows(t), bytes = partita_type_size(f->type);
     t->length = f->n;
     t->type = f->type;
     if (!taps_allocate(t, fault)) return false;
     const bool exchanged = t->groups == 1 && order != MATRIX_OUT_IN; // rows are [out][in]
-    for (size_t c = 0; c < paths; c++)
-        frames_copy_channel(
-            f,
-            (exchanged ? c % t->in_channels * t->out_channels + c / t->in_channels : c) %
-                f->channels,
-            (char *)t->data + c * f->n * bytes);
+    for (size_t c = 0; c < paths; c++) {
+        const size_t i =
+            (exchanged ? c % t->in_channels * t->out_channels + c / t->in_channels : c) % n;
+        frames_copy_channel(f, chosen ? chosen[i] : i, (char *)t->data + c * f->n * bytes);
+    }
     return true;
 }
 
@@ -236,21 +235,6 @@ bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
     } while (*at);
     info->channels = n;
     info->outputs = 0;
-    return true;
-}
-
-// Leaves the chosen channels, of which there are n.
-static bool keep_channels(struct frames *f, const size_t *chosen, size_t n, struct fault *fault)
-{
-    const size_t bytes = partita_type_size(f->type);
-    char *kept = memory_allocate(f->n * n * bytes);
-    if (!kept) return memory_fault(fault, "a filter of %zu frames", f->n);
-    for (size_t i = 0; i < f->n * n; i++)
-        memcpy(kept + i * bytes, (char *)f->data + (i / n * f->channels + chosen[i % n]) * bytes,
-               bytes);
-    memory_free(f->data);
-    f->data = kept;
-    f->channels = n;
     return true;
 }
 
@@ -363,14 +347,14 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
                 map_channels(&t, &info, signal->channels, settings, fault) &&
                 check_memory(&info, type, settings, fault) &&
                 read_files(&f, readers, settings, fault) &&
-                (!settings->ir_channel || keep_channels(&f, chosen, info.channels, fault)) &&
                 fit_rate(&f, &t.lead, info.rate, signal, settings, fault);
     if (good) {
         shorten(&f, t.lead, settings);
         samples_scale(f.data, frames_count_scalars(&f), type_is_double(type),
                       pow(10, (options_gain(settings) + settings->wet) / 20));
         good = frames_check_finite(&f, name, fault) &&
-               taps_deinterleave(&t, &f, settings->matrix_order, fault) &&
+               taps_deinterleave(&t, &f, settings->ir_channel ? chosen : NULL, info.channels,
+                                 settings->matrix_order, fault) &&
                prepend_zeros(&t, (size_t)settings->delay, fault) && add_dry(&t, settings, fault);
     }
     frames_release(&f);
