@@ -157,31 +157,19 @@ void help_print_overview(void)
            "the version.\n");
 }
 
-static int print_topic(const struct settings *s, struct fault *fault)
+int help_main(const struct settings *s)
 {
     enum command topic;
-    if (s->man) {
-        manual_print();
-    } else if (s->completion != SHELL_NONE) {
-        completion_print((enum shell)s->completion);
-    } else if (s->n_operands == 0) {
-        help_print_overview();
-    } else {
-        if (!command_find(s->operands[0], &topic)) {
-            char hint[NEAREST_HINT_SIZE];
-            fault_set(fault, "%s: no such command%s", s->operands[0],
-                      command_hint(s->operands[0], hint));
-            return EXIT_USAGE;
-        }
-        help_print(topic);
-    }
-    return EXIT_DONE;
-}
-
-int help_main(const struct settings *settings)
-{
     struct fault fault;
-    int status = print_topic(settings, &fault);
-    if (status) return report_usage(COMMAND_HELP, &fault);
-    return report_close(COMMAND_HELP, status);
+    char hint[NEAREST_HINT_SIZE];
+    if (s->man) manual_print();
+    else if (s->completion != SHELL_NONE) completion_print((enum shell)s->completion);
+    else if (s->n_operands == 0) help_print_overview();
+    else if (command_find(s->operands[0], &topic)) help_print(topic);
+    else {
+        fault_set(&fault, "%s: no such command%s", s->operands[0],
+                  command_hint(s->operands[0], hint));
+        return report_usage(COMMAND_HELP, &fault);
+    }
+    return report_close(COMMAND_HELP, EXIT_DONE);
 }

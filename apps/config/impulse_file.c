@@ -160,11 +160,3 @@ bool impulse_file_info(const struct impulse *impulse, size_t max_channels, struc
     audio_reader_close(reader);
     return true;
 }
-
-double impulse_file_rate(const struct impulse *impulse)
-{
-    struct audio_info info;
-    struct fault ignored;
-    const bool known = impulse->path && impulse_file_info(impulse, 1024, &info, &ignored);
-    return known ? info.rate : 0;
-}

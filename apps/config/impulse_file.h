@@ -32,7 +32,4 @@ void impulse_file_release(struct impulse_file *file);
 bool impulse_file_info(const struct impulse *impulse, size_t max_channels, struct audio_info *ret,
                        struct fault *fault);
 
-// The rate of the file of an impulse; 0: it has none or cannot be read.
-double impulse_file_rate(const struct impulse *impulse);
-
 #endif

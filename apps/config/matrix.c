@@ -307,6 +307,9 @@ bool matrix_load(struct matrix *ret, const struct network *network, double rate,
 
 double matrix_rate(const struct network *network)
 {
-    if (network->rate > 0 || !network->n_impulses) return network->rate;
-    return impulse_file_rate(&network->impulses[0]);
+    struct audio_info info;
+    struct fault ignored;
+    const bool named = !(network->rate > 0) && network->n_impulses && network->impulses[0].path;
+    return named && impulse_file_info(&network->impulses[0], 1024, &info, &ignored) ? info.rate
+                                                                                    : network->rate;
 }

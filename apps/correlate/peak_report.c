@@ -2,7 +2,6 @@
 #include "peak_report.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/json_values.h"
 #include "base/memory.h"
@@ -61,10 +60,4 @@ bool peak_report_add(void *context, const struct peak *peak, struct fault *fault
     else print_line(r, &match);
     if (r->flush) fflush(r->to);
     return true;
-}
-
-void peak_report_release(struct peak_report *report)
-{
-    free(report->matches);
-    report->matches = NULL;
 }

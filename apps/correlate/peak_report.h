@@ -27,7 +27,7 @@ struct peak_report {
     const char *const *names;
     // Filled:
     uint64_t n;
-    struct match *matches; // n, if a list is kept
+    struct match *matches; // n, if a list is kept, for free
     size_t capacity;
 };
 
@@ -36,7 +36,5 @@ void peak_report_begin(const struct peak_report *report);
 
 // For struct peaks_request; context: the report.
 bool peak_report_add(void *context, const struct peak *peak, struct fault *fault);
-
-void peak_report_release(struct peak_report *report);
 
 #endif

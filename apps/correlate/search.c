@@ -118,5 +118,5 @@ void search_close(struct search *search)
 {
     peaks_close(search->peaks);
     free(search->found);
-    peak_report_release(&search->report);
+    free(search->report.matches);
 }

@@ -39,16 +39,13 @@ static bool check_list(const struct sigmf *sigmf, const char *list, const char *
         const json_t *object = json_array_get(array, i),
                      *count = json_object_get(object, "core:sample_count");
         int64_t start;
-        if (!sigmf_position(object, global_of(sigmf), &start))
+        const bool placed = sigmf_position(object, global_of(sigmf), &start);
+        if (!placed || (count && (!json_is_integer(count) || json_integer_value(count) < 0)))
             return fault_set(fault,
-                             "%s: core:sample_start of %s %zu is not a sample number; correct it, "
-                             "or name an output that is not SigMF",
-                             sigmf->meta, kind, i);
-        if (count && (!json_is_integer(count) || json_integer_value(count) < 0))
-            return fault_set(fault,
-                             "%s: core:sample_count of %s %zu is not a number of samples; correct "
-                             "it, or name an output that is not SigMF",
-                             sigmf->meta, kind, i);
+                             "%s: core:sample_%s of %s %zu is not a %s; correct it, or name an "
+                             "output that is not SigMF",
+                             sigmf->meta, placed ? "count" : "start", kind, i,
+                             placed ? "number of samples" : "sample number");
     }
     return true;
 }
