@@ -47,9 +47,22 @@ static bool add_argument(char *line, size_t size, char type, lo_arg *argument)
     return n > 0 && (size_t)n < space;
 }
 
-static void send_message(const struct osc *osc, const char *path, lo_message message)
+// Sends a value of an answer, and another unless it is NULL. null is a level that is off.
+static void send_values(const struct osc *osc, const char *path, const json_t *first,
+                        const json_t *second)
 {
+    lo_message message = lo_message_new();
+    const json_t *values[] = {first, second};
     size_t n = 0;
+    if (!message) return;
+    for (int i = 0; i < 2 && values[i]; i++) {
+        const json_t *v = values[i];
+        if (json_is_string(v)) lo_message_add_string(message, json_string_value(v));
+        else if (json_is_real(v)) lo_message_add_float(message, (float)json_real_value(v));
+        else if (json_is_null(v))
+            lo_message_add_float(message, (float)control_rows[CONTROL_GAIN].low);
+        else lo_message_add_int32(message, json_is_true(v) ? 1 : (int32_t)json_integer_value(v));
+    }
     void *packet = lo_message_serialise(message, path, NULL, &n);
     if (packet)
         (void)!sendto(osc->remote.fd, packet, n, MSG_DONTWAIT | MSG_NOSIGNAL,
@@ -58,30 +71,11 @@ static void send_message(const struct osc *osc, const char *path, lo_message mes
     lo_message_free(message);
 }
 
-// Sends a value of an answer, and another unless it is NULL. null is a level that is off.
-static void send_values(const struct osc *osc, const char *path, const json_t *first,
-                        const json_t *second)
-{
-    lo_message message = lo_message_new();
-    const json_t *values[] = {first, second};
-    for (int i = 0; message && i < 2 && values[i]; i++) {
-        const json_t *v = values[i];
-        if (json_is_string(v)) lo_message_add_string(message, json_string_value(v));
-        else if (json_is_real(v)) lo_message_add_float(message, (float)json_real_value(v));
-        else if (json_is_null(v))
-            lo_message_add_float(message, (float)control_rows[CONTROL_GAIN].low);
-        else lo_message_add_int32(message, json_is_true(v) ? 1 : (int32_t)json_integer_value(v));
-    }
-    if (message) send_message(osc, path, message);
-}
-
 static void send_error(const struct osc *osc, const char *before, const char *text)
 {
-    lo_message message = lo_message_new();
-    char line[sizeof((struct fault *)0)->text + 64];
-    snprintf(line, sizeof line, "%s%s", before, text);
-    if (message) lo_message_add_string(message, line);
-    if (message) send_message(osc, "/partita/error", message);
+    json_t *line = json_sprintf("%s%s", before, text);
+    send_values(osc, "/partita/error", line, NULL);
+    json_decref(line);
 }
 
 static void send_filter(const struct osc *osc, const json_t *answer)

@@ -29,7 +29,7 @@ struct client {
 
 struct control_socket {
     int fd;
-    char path[sizeof((struct sockaddr_un *)0)->sun_path];
+    struct sockaddr_un address;
     dev_t device;
     ino_t file;
     double accept_after; // s
@@ -37,21 +37,13 @@ struct control_socket {
     int n;
 };
 
-static struct sockaddr_un address_of(const struct control_socket *s)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, s->path, sizeof address.sun_path);
-    return address;
-}
-
 // Whether the path is a socket of this user that refuses connections, as one whose program has
 // ended does.
 static bool is_dead_socket(const struct control_socket *s, const struct stat *st)
 {
     if (!S_ISSOCK(st->st_mode) || st->st_uid != geteuid()) return false;
-    const struct sockaddr_un address = address_of(s);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) &&
+    bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)&s->address, sizeof s->address) &&
                 errno == ECONNREFUSED;
     if (fd >= 0) close(fd);
     return dead;
@@ -60,9 +52,9 @@ static bool is_dead_socket(const struct control_socket *s, const struct stat *st
 static bool make_way(const struct control_socket *s, struct fault *fault)
 {
     struct stat st;
-    if (lstat(s->path, &st)) return true; // bind reports any other error
-    if (is_dead_socket(s, &st) && unlink(s->path) == 0) return true;
-    return fault_set(fault, "--control %s: %s; name another path", s->path,
+    if (lstat(s->address.sun_path, &st)) return true; // bind reports any other error
+    if (is_dead_socket(s, &st) && unlink(s->address.sun_path) == 0) return true;
+    return fault_set(fault, "--control %s: %s; name another path", s->address.sun_path,
                      S_ISSOCK(st.st_mode) ? "another program uses this socket"
                                           : "exists and is not a socket");
 }
@@ -71,26 +63,26 @@ static bool make_way(const struct control_socket *s, struct fault *fault)
 static void identify_file(struct control_socket *s)
 {
     struct stat st;
-    if (lstat(s->path, &st)) return;
+    if (lstat(s->address.sun_path, &st)) return;
     s->device = st.st_dev;
     s->file = st.st_ino;
 }
 
 static bool bind_and_listen(struct control_socket *s, struct fault *fault)
 {
-    const struct sockaddr_un address = address_of(s);
     if (!make_way(s, fault)) return false;
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     mode_t mask = umask(077);
-    bool bound = s->fd >= 0 && bind(s->fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    bool bound =
+        s->fd >= 0 && bind(s->fd, (const struct sockaddr *)&s->address, sizeof s->address) == 0;
     int error = errno;
     umask(mask);
     if (!bound)
-        return fault_set(fault, "--control %s: cannot create the socket: %s", s->path,
+        return fault_set(fault, "--control %s: cannot create the socket: %s", s->address.sun_path,
                          strerror(error));
     identify_file(s);
-    return listen(s->fd, BACKLOG) == 0 ||
-           fault_set(fault, "--control %s: cannot listen: %s", s->path, strerror(errno));
+    return listen(s->fd, BACKLOG) == 0 || fault_set(fault, "--control %s: cannot listen: %s",
+                                                    s->address.sun_path, strerror(errno));
 }
 
 bool control_socket_open(struct control_socket **ret, const char *path, struct fault *fault)
@@ -98,10 +90,12 @@ bool control_socket_open(struct control_socket **ret, const char *path, struct f
     struct control_socket *s = calloc(1, sizeof *s);
     if (!s) return fault_set(fault, "out of memory");
     s->fd = -1;
-    const bool fits = *path && strlen(path) < sizeof s->path;
-    if (fits) strcpy(s->path, path);
+    s->address.sun_family = AF_UNIX;
+    const bool fits = *path && strlen(path) < sizeof s->address.sun_path;
+    if (fits) strcpy(s->address.sun_path, path);
     else
-        fault_usage(fault, "--control %s: must have 1 to %zu characters", path, sizeof s->path - 1);
+        fault_usage(fault, "--control %s: must have 1 to %zu characters", path,
+                    sizeof s->address.sun_path - 1);
     if (fits && bind_and_listen(s, fault)) {
         *ret = s;
         return true;
@@ -159,7 +153,7 @@ bool control_socket_adopt(struct control_socket **ret, const char *path, const c
         free(s);
         return false;
     }
-    memcpy(s->path, address.sun_path, sizeof s->path);
+    s->address = address;
     s->fd = fd;
     identify_file(s);
     adopt_clients(s, text + used);
@@ -181,8 +175,9 @@ void control_socket_close(struct control_socket *socket)
     if (!s) return;
     while (s->n) close_client(s, 0);
     if (s->fd >= 0) close(s->fd);
-    if (s->file && lstat(s->path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->file)
-        unlink(s->path);
+    if (s->file && lstat(s->address.sun_path, &st) == 0 && st.st_dev == s->device &&
+        st.st_ino == s->file)
+        unlink(s->address.sun_path);
     free(s);
 }
 

@@ -153,7 +153,7 @@ static void raise_priority(struct control *c, const struct chain_counts *counts,
     c->paced_frames = counts->frames;
     if (!before) return; // in the first second buffers are filled
     c->priority_is_set = true;
-    if (!device_is_alsa(&s->out) || s->settings->threads > 1) return;
+    if (!s->out.is_alsa || s->settings->threads > 1) return;
     if ((double)(counts->frames - before) > 1.1 * seconds * s->format.rate) return;
     report_detail(s->settings, device_raise_priority(s->stream)
                                    ? "the audio thread has real-time priority"

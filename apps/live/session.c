@@ -46,12 +46,6 @@ struct chain_levels session_levels(const struct session *session)
     return levels;
 }
 
-static uint64_t session_frames(const struct session *s, double rate)
-{
-    double seconds = s->settings->duration;
-    return isfinite(seconds) ? (uint64_t)llrint(seconds * rate) : UINT64_MAX;
-}
-
 static bool open_files(struct session *s, double rate, int take, struct fault *fault)
 {
     size_t channels = filter_set_view(s->filters).out_channels;
@@ -63,13 +57,14 @@ static bool open_files(struct session *s, double rate, int take, struct fault *f
 
 static bool open_chain(struct session *s, double rate, struct fault *fault)
 {
+    const double seconds = s->settings->duration;
     const struct filter_set_view f = filter_set_view(s->filters);
     struct chain_request request = {
         .stream = f.stream,
         .in_channels = f.in_channels,
         .out_channels = f.out_channels,
         .rate = rate,
-        .duration = session_frames(s, rate),
+        .duration = isfinite(seconds) ? (uint64_t)llrint(seconds * rate) : UINT64_MAX,
         .levels = session_levels(s),
         .limiter = s->settings->limiter == LIMITER_ON,
         .record = s->recorder ? recorder_ring(s->recorder) : NULL,
@@ -85,7 +80,7 @@ static bool name_ports(struct session *s, struct fault *fault)
     const char *path = ir_name_path(s->settings->irs.words[0], &layout);
     if (!network_is_named(path)) return true;
     if (!network_read(&s->ports, path, true, fault)) return false;
-    if (device_is_jack(&s->out) && !jack_connections_check(&s->ports, fault)) return false;
+    if (s->out.is_jack && !jack_connections_check(&s->ports, fault)) return false;
     jack_connections_use(&s->ports);
     return true;
 }

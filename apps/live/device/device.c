@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "device.h"
 
+#include <math.h>
 #include <pa_jack.h>
 #include <portaudio.h>
 #include <pthread.h>
@@ -114,6 +115,8 @@ struct audio_device device_at(size_t i)
         .high_out = info->defaultHighOutputLatency,
         .is_default_in = api->defaultInputDevice == (int)i,
         .is_default_out = api->defaultOutputDevice == (int)i,
+        .is_jack = api->type == paJACK,
+        .is_alsa = api->type == paALSA,
     };
     snprintf(device.name, sizeof device.name, "%s", info->name);
     snprintf(device.api, sizeof device.api, "%s", api->name);
@@ -208,76 +211,56 @@ static bool device_choose(struct audio_device *ret, const char *name, unsigned d
                      direction_name(directions));
 }
 
-static bool choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
+bool device_choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
                         const struct settings *settings, bool *ret_may_come, struct fault *fault)
 {
     const char *both = settings->audio_device;
     const char *in = settings->audio_input ? settings->audio_input : both;
     const char *out = settings->audio_output ? settings->audio_output : both;
-    bool one = settings->audio_input == NULL && settings->audio_output == NULL;
-    if (one && device_choose(ret_in, both, DEVICE_IN | DEVICE_OUT, ret_may_come, fault)) {
-        *ret_out = *ret_in;
-        return true;
-    }
-    if (one && both) return false;
+    const bool one = settings->audio_input == NULL && settings->audio_output == NULL;
+    const bool found =
+        one && device_choose(ret_in, both, DEVICE_IN | DEVICE_OUT, ret_may_come, fault);
+    if (found) *ret_out = *ret_in;
+    else if (one && both) return false;
     // The default input and output may be two devices of one API.
-    if (!device_choose(ret_in, in, DEVICE_IN, ret_may_come, fault) ||
-        !device_choose(ret_out, out, DEVICE_OUT, ret_may_come, fault))
+    else if (!device_choose(ret_in, in, DEVICE_IN, ret_may_come, fault) ||
+             !device_choose(ret_out, out, DEVICE_OUT, ret_may_come, fault))
         return false;
-    if (strcmp(ret_in->api, ret_out->api) == 0) return true;
     *ret_may_come = false;
-    return fault_set(fault, "%s is a device of %s, %s one of %s; both must have the same API",
-                     ret_in->name, ret_in->api, ret_out->name, ret_out->api);
-}
-
-bool device_choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
-                        const struct settings *settings, bool *ret_may_come, struct fault *fault)
-{
-    if (!choose_pair(ret_in, ret_out, settings, ret_may_come, fault)) return false;
-    if (!settings->no_connect || device_is_jack(ret_out)) return true;
-    *ret_may_come = false;
-    return fault_set(fault,
+    if (strcmp(ret_in->api, ret_out->api) != 0)
+        return fault_set(fault, "%s is a device of %s, %s one of %s; both must have the same API",
+                         ret_in->name, ret_in->api, ret_out->name, ret_out->api);
+    return !settings->no_connect || ret_out->is_jack ||
+           fault_set(fault,
                      "--no-connect: %s is a device of %s, which has no connections; leave "
                      "the option out, or choose a JACK device",
                      ret_out->name, ret_out->api);
 }
 
-static bool parse_latency(const char *text, double *ret_seconds)
+// Seconds; NaN: the text is none of low, high and a time.
+static double suggested_latency(const char *text, double low, double high)
 {
     struct number number;
-    if (!number_parse(text, QUANTITY_SECONDS, &number)) return false;
-    *ret_seconds = number.value;
-    return *ret_seconds > 0 && *ret_seconds <= MAX_LATENCY;
-}
-
-static bool is_latency_word(const char *latency)
-{
-    return !latency || strcmp(latency, "low") == 0 || strcmp(latency, "high") == 0;
+    if (!text || strcmp(text, "low") == 0) return low;
+    if (strcmp(text, "high") == 0) return high;
+    const bool good = number_parse(text, QUANTITY_SECONDS, &number) && number.value > 0 &&
+                      number.value <= MAX_LATENCY;
+    return good ? number.value : NAN;
 }
 
 bool device_check_latency(const char *latency, struct fault *fault)
 {
-    double seconds;
-    if (is_latency_word(latency) || parse_latency(latency, &seconds)) return true;
-    return fault_set(fault, "--latency %s: must be low, high or a time up to %g s, such as 10ms",
+    return !isnan(suggested_latency(latency, 0, 0)) ||
+           fault_set(fault, "--latency %s: must be low, high or a time up to %g s, such as 10ms",
                      latency, MAX_LATENCY);
 }
 
-static double suggested_latency(const char *name, double low, double high)
-{
-    double seconds;
-    if (is_latency_word(name)) return name && *name == 'h' ? high : low;
-    return parse_latency(name, &seconds) ? seconds : low;
-}
-
-// Priming of the output is not a loss.
-static unsigned losses_of_flags(PaStreamCallbackFlags flags)
-{
-    return (flags & paInputUnderflow ? DEVICE_IN_UNDERFLOW : 0u) |
-           (flags & paInputOverflow ? DEVICE_IN_OVERFLOW : 0u) |
-           (flags & paOutputUnderflow ? DEVICE_OUT_UNDERFLOW : 0u) |
-           (flags & paOutputOverflow ? DEVICE_OUT_OVERFLOW : 0u);
-}
+// The bits of losses are PortAudio's. Priming of the output is not a loss.
+_Static_assert(DEVICE_IN_UNDERFLOW == paInputUnderflow && DEVICE_IN_OVERFLOW == paInputOverflow &&
+                   DEVICE_OUT_UNDERFLOW == paOutputUnderflow &&
+                   DEVICE_OUT_OVERFLOW == paOutputOverflow,
+               "losses");
+enum { LOSSES = (1 << N_DEVICE_LOSSES) - 1 };
 
 static int device_portaudio_callback(const void *in, void *out, unsigned long n,
                                      const PaStreamCallbackTimeInfo *times,
@@ -287,7 +270,7 @@ static int device_portaudio_callback(const void *in, void *out, unsigned long n,
     (void)times;
     atomic_store_explicit(&s->thread, pthread_self(), memory_order_relaxed);
     atomic_store_explicit(&s->has_thread, true, memory_order_release);
-    return s->callback(s->user, out, in, n, losses_of_flags(flags)) ? paContinue : paComplete;
+    return s->callback(s->user, out, in, n, (unsigned)flags & LOSSES) ? paContinue : paComplete;
 }
 
 static double valid_latency(double latency)
@@ -298,18 +281,13 @@ static double valid_latency(double latency)
 static void set_parameters(const struct device_request *r, PaStreamParameters *in,
                            PaStreamParameters *out)
 {
-    *in = (PaStreamParameters){
-        .device = r->in.index,
-        .channelCount = (int)r->in_channels,
-        .sampleFormat = paFloat32 | paNonInterleaved,
-        .suggestedLatency = suggested_latency(r->latency, r->in.low_in, r->in.high_in),
-    };
-    *out = (PaStreamParameters){
-        .device = r->out.index,
-        .channelCount = (int)r->out_channels,
-        .sampleFormat = paFloat32 | paNonInterleaved,
-        .suggestedLatency = suggested_latency(r->latency, r->out.low_out, r->out.high_out),
-    };
+    *in = *out = (PaStreamParameters){.sampleFormat = paFloat32 | paNonInterleaved};
+    in->device = r->in.index;
+    in->channelCount = (int)r->in_channels;
+    in->suggestedLatency = suggested_latency(r->latency, r->in.low_in, r->in.high_in);
+    out->device = r->out.index;
+    out->channelCount = (int)r->out_channels;
+    out->suggestedLatency = suggested_latency(r->latency, r->out.low_out, r->out.high_out);
 }
 
 bool device_supports_rate(const struct device_request *request, bool *ret_refuses)
@@ -319,22 +297,6 @@ bool device_supports_rate(const struct device_request *request, bool *ret_refuse
     const PaError error = Pa_IsFormatSupported(&in, &out, request->rate);
     *ret_refuses = error == paInvalidSampleRate;
     return error == paFormatIsSupported;
-}
-
-static bool has_api(const struct audio_device *device, PaHostApiTypeId type)
-{
-    const PaDeviceInfo *info = Pa_GetDeviceInfo(device->index);
-    return info && Pa_GetHostApiInfo(info->hostApi)->type == type;
-}
-
-bool device_is_jack(const struct audio_device *device)
-{
-    return has_api(device, paJACK);
-}
-
-bool device_is_alsa(const struct audio_device *device)
-{
-    return has_api(device, paALSA);
 }
 
 // Errors that waiting does not change.

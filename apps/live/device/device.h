@@ -17,6 +17,7 @@ struct audio_device {
     double rate;                               // Hz, the default
     double low_in, high_in, low_out, high_out; // suggested latencies, s
     bool is_default_in, is_default_out;        // the default of its API
+    bool is_jack, is_alsa;                     // of this API, which has features of its own
 };
 
 struct settings;
@@ -64,10 +65,6 @@ struct device_request {
 // Whether the devices can run at the request's rate. *ret_refuses: whether that rate is what they
 // lack.
 bool device_supports_rate(const struct device_request *request, bool *ret_refuses);
-
-// The APIs that have features of their own.
-bool device_is_jack(const struct audio_device *device);
-bool device_is_alsa(const struct audio_device *device);
 
 struct device_stream;
 

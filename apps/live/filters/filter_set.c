@@ -155,22 +155,17 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
     return !status || fault_set(fault, "%s: %s", r->path, partita_status_string(status));
 }
 
-static bool name_slot(struct filter_slot *slot, const char *ir, struct fault *fault)
-{
-    enum ir_layout layout;
-    slot->ir = strdup(ir);
-    if (!slot->ir) return fault_set(fault, "%s: out of memory", ir);
-    slot->info.path = ir_name_path(slot->ir, &layout);
-    return true;
-}
-
 // Also takes the SOFA file of the response.
 static bool fill_slot(struct filter_set *set, struct filter_slot *slot, const char *ir,
                       struct response *response, struct fault *fault)
 {
+    enum ir_layout layout;
     slot->sofa = response->sofa;
     response->sofa = NULL;
-    return name_slot(slot, ir, fault) && create_filter(set, slot, response, fault);
+    slot->ir = strdup(ir);
+    if (!slot->ir) return fault_set(fault, "%s: out of memory", ir);
+    slot->info.path = ir_name_path(slot->ir, &layout);
+    return create_filter(set, slot, response, fault);
 }
 
 static void release_slot(struct filter_slot *slot)
