@@ -4,7 +4,7 @@
 #ifndef PARTITA_APPS_LIVE_CONTROL_H
 #define PARTITA_APPS_LIVE_CONTROL_H
 
-#include "steer.h"
+#include "session.h"
 
 // Returns when the session has ended or the device is lost (session->lost). signals: of
 // signals_install.
@@ -13,8 +13,10 @@ void control_run(struct session *session, int signals);
 // While there is no audio device commands are answered, and signals awaited.
 struct waiting {
     struct remotes remotes;
-    int signals;                // of signals_install
-    struct steer_waiting steer; // `ended` also after a signal
+    int signals;                                  // of signals_install
+    char reason[sizeof((struct fault *)0)->text]; // why there is none
+    double seconds;                               // played so far
+    bool ended;                                   // the user or a signal has ended the program
 };
 
 // Serves for this time. False: the user ends the program. SIGHUP is ignored, since no filter is

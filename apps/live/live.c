@@ -17,7 +17,6 @@
 #include "live/device/libraries.h"
 #include "live/device/timed_call.h"
 #include "live/measure/measure.h"
-#include "live/record/output_names.h"
 #include "restart.h"
 #include "route/route.h"
 #include "scene.h"
@@ -96,24 +95,16 @@ static bool open_control(struct live *live, bool continues, struct fault *fault)
 // Commands are answered while PortAudio looks for the device.
 static void begin_to_wait(struct live *live, const char *reason)
 {
-    struct steer_waiting *s = &live->waiting.steer;
-    snprintf(s->reason, sizeof s->reason, "%s", reason);
-    s->seconds = live->restart.played;
-    timed_call_meanwhile(waiting_serve, &live->waiting);
+    struct waiting *w = &live->waiting;
+    snprintf(w->reason, sizeof w->reason, "%s", reason);
+    w->seconds = live->restart.played;
+    timed_call_meanwhile(waiting_serve, w);
 }
 
 static void restart(struct live *live)
 {
     restart_exec(&live->restart, live->waiting.remotes.socket, live->settings.argc,
                  live->settings.argv);
-}
-
-// If a call of PortAudio hangs, memory that it may access must not be released.
-static void leave_session(struct session *session)
-{
-    device_close(session->stream, true, CLOSE_SECONDS);
-    if (timed_call_hangs()) session_discard_files(session);
-    else session_close(session);
 }
 
 // Opens a session; with --retry it waits for the device. False, with the exit status and, unless
@@ -136,7 +127,10 @@ static bool open_session(struct live *live, struct session *session, int *ret_st
             return true;
         }
         bool wait = live->settings.retry && (session->no_device || timed_call_hangs());
-        leave_session(session);
+        device_close(session->stream, true, CLOSE_SECONDS);
+        // If a call of PortAudio hangs, memory that it may access must not be released.
+        if (timed_call_hangs()) recorder_discard(session->recorder);
+        else session_close(session);
         *ret_status = timed_call_hangs() ? EXIT_LOST : EXIT_FAILED;
         if (!wait) return false;
         if (!r->waiting) report_warning(&live->settings, "%s; waiting for it", fault->text);
@@ -242,7 +236,7 @@ static int live_play(struct live *live)
     } else {
         session.lost = timed_call_hangs();
         status = report_fault(COMMAND_LIVE, &fault, session.lost ? EXIT_LOST : EXIT_FAILED);
-        session_discard_files(&session);
+        recorder_discard(session.recorder);
     }
     bool again = session.lost && live->settings.retry && !session.ending;
     if (again) {
@@ -258,23 +252,18 @@ static int live_play(struct live *live)
     return status;
 }
 
-static void warn_levels(const struct settings *s)
-{
-    struct fault warning;
-    if (steer_doubt_level("--gain", s->gain, &warning)) report_warning(s, "%s", warning.text);
-    if (steer_doubt_level("--dry", s->dry, &warning)) report_warning(s, "%s", warning.text);
-}
-
 // Whether this process continues a previous one.
 static bool continue_previous(struct live *live)
 {
     struct settings *s = &live->settings;
+    struct fault warning;
     if (!restart_read(&live->restart)) {
         recorder_report_left(s);
         const struct scenes *scenes = &live->scenes;
         live->restart.filter = scenes->start;
         scene_set_state(&live->restart.state, s, scenes->n ? &scenes->list[scenes->start] : NULL);
-        warn_levels(s);
+        if (steer_doubt_level("--gain", s->gain, &warning)) report_warning(s, "%s", warning.text);
+        if (steer_doubt_level("--dry", s->dry, &warning)) report_warning(s, "%s", warning.text);
         return false;
     }
     s->duration = fmax(0, s->duration - live->restart.played);
@@ -291,7 +280,7 @@ int live_main(const struct settings *settings)
     if (!live_check_usage(&live.settings, &fault) || !live_check_values(&live.settings, &fault))
         return report_usage(COMMAND_LIVE, &fault);
     const bool continues = continue_previous(&live);
-    if (!output_names_check(&live.settings, live.restart.take, &fault) ||
+    if (!recorder_check_names(&live.settings, live.restart.take, &fault) ||
         !recorder_check_format(&live.settings, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     live.waiting.signals = signals_install();

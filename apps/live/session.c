@@ -151,11 +151,6 @@ bool session_finish_files(struct session *session, struct fault *fault)
     return (!s->calls || call_log_finish(s->calls, fault)) && good;
 }
 
-void session_discard_files(struct session *session)
-{
-    if (session->recorder) recorder_discard(session->recorder);
-}
-
 void session_close(struct session *session)
 {
     recorder_close(session->recorder);

@@ -64,9 +64,6 @@ void session_end(struct session *session);
 // file could not be written.
 bool session_finish_files(struct session *session, struct fault *fault);
 
-// Removes a recording that never started, when session_close may not be called.
-void session_discard_files(struct session *session);
-
 // Releases everything and removes an unfinished recording. The device must be closed.
 void session_close(struct session *session);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/json_values.h"
+#include "control.h"
 #include "scene.h"
 #include "status.h"
 
@@ -195,7 +196,7 @@ void steer_run(void *session, char *line, struct control_reply *reply)
 
 void steer_run_waiting(void *waiting, char *line, struct control_reply *reply)
 {
-    struct steer_waiting *w = waiting;
+    struct waiting *w = waiting;
     struct control_command c;
     bool good = control_parse(&c, line, &reply->fault);
     w->ended = w->ended || (good && c.id == CONTROL_QUIT);

@@ -16,14 +16,7 @@ void steer_set_value(struct live_state *state, const struct control_command *com
 // reports; with a fault nothing has changed.
 control_line_fn steer_run;
 
-// What there is instead of a session while the program waits for the audio device.
-struct steer_waiting {
-    char reason[sizeof((struct fault *)0)->text]; // why there is none
-    double seconds;                               // played so far
-    bool ended;                                   // the user has ended the program
-};
-
-// Executes a line for one of these: `status`, `help` and `quit`; other commands fail.
+// Executes a line for a struct waiting: `status`, `help` and `quit`; other commands fail.
 control_line_fn steer_run_waiting;
 
 // The line that answers a command whose file has been read. The caller frees it; NULL: out of

@@ -27,13 +27,8 @@ enum device_direction { DEVICE_IN = 1, DEVICE_OUT = 2 };
 
 struct device_stream {
     PaStream *stream;
-    device_callback *callback;
-    void *user;
-    // Arguments and result of Pa_OpenStream.
-    PaStreamParameters in, out;
-    double rate;
-    unsigned long block;
-    PaError error;
+    struct device_request request;
+    PaError error; // of the last timed call
     // Of the audio thread, set by its callback.
     _Atomic pthread_t thread;
     atomic_bool has_thread;
@@ -270,7 +265,8 @@ static int device_portaudio_callback(const void *in, void *out, unsigned long n,
     (void)times;
     atomic_store_explicit(&s->thread, pthread_self(), memory_order_relaxed);
     atomic_store_explicit(&s->has_thread, true, memory_order_release);
-    return s->callback(s->user, out, in, n, (unsigned)flags & LOSSES) ? paContinue : paComplete;
+    return s->request.callback(s->request.user, out, in, n, (unsigned)flags & LOSSES) ? paContinue
+                                                                                      : paComplete;
 }
 
 static double valid_latency(double latency)
@@ -310,7 +306,9 @@ static bool is_permanent(PaError error)
 static void call_open(void *argument)
 {
     struct device_stream *s = argument;
-    s->error = Pa_OpenStream(&s->stream, &s->in, &s->out, s->rate, s->block, paDitherOff,
+    PaStreamParameters in, out;
+    set_parameters(&s->request, &in, &out);
+    s->error = Pa_OpenStream(&s->stream, &in, &out, s->request.rate, s->request.block, paDitherOff,
                              device_portaudio_callback, s);
 }
 
@@ -320,9 +318,7 @@ bool device_open(struct device_stream **ret_stream, const struct device_request 
     const struct device_request *r = request;
     struct device_stream *s = calloc(1, sizeof *s);
     if (!s) return fault_set(fault, "out of memory");
-    *s = (struct device_stream){
-        .callback = r->callback, .user = r->user, .rate = r->rate, .block = r->block};
-    set_parameters(r, &s->in, &s->out);
+    s->request = *r;
     *ret_may_come = true;
     if (!timed_call(call_open, s, CALL_SECONDS)) return timeout_fault(fault);
     PaError error = s->error;

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "recorder.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ir_name.h"
 #include "cli/report.h"
 #include "convolve/partial/shard_record.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
-#include "output_names.h"
 #include "ring_writer.h"
+#include "route/route.h"
 
 // Length of the ring, to bridge pauses of the disk; spinning up takes several seconds.
 static const double RING_SECONDS = 10;
@@ -70,6 +73,16 @@ bool recorder_check_format(const struct settings *settings, struct fault *fault)
     return !settings->record || recorder_choose_format(&ignored, settings, settings->record, fault);
 }
 
+// "dir/name.wav" for take 3 -> "dir/name-3.wav"; for take 1 unchanged.
+static char *name_take(const char *path, int take)
+{
+    const char *dot = strrchr(path_base(path), '.');
+    int n_stem = (int)(dot ? (size_t)(dot - path) : strlen(path));
+    char *name = NULL;
+    if (take < 2) return strdup(path);
+    return asprintf(&name, "%.*s-%d%s", n_stem, path, take, path + n_stem) < 0 ? NULL : name;
+}
+
 static void report_left(const struct settings *s, const char *path)
 {
     struct fault ignored;
@@ -92,7 +105,7 @@ static void report_left(const struct settings *s, const char *path)
 void recorder_report_left(const struct settings *settings)
 {
     for (int take = 1; settings->record && take <= MAX_TAKES_LEFT; take++) {
-        char *path = output_names_take(settings->record, take);
+        char *path = name_take(settings->record, take);
         if (path) report_left(settings, path);
         free(path);
     }
@@ -109,7 +122,7 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
     r->rate = rate;
-    r->path = output_names_take(settings->record, take);
+    r->path = name_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
     good = good && recorder_choose_format(&info, settings, r->path, fault);
     good = good && audio_create(&r->file, r->path, &info, fault) &&
@@ -151,6 +164,7 @@ bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts
 void recorder_discard(struct recorder *recorder)
 {
     struct fault ignored;
+    if (!recorder) return;
     if (recorder->writer) ring_writer_stop(recorder->writer, &ignored);
     audio_discard(recorder->file);
     recorder->file = NULL;
@@ -163,4 +177,75 @@ void recorder_close(struct recorder *recorder)
     ring_writer_close(recorder->writer);
     free(recorder->path);
     free(recorder);
+}
+
+// The folder of a file that may not exist yet.
+static bool identify_folder(const char *path, struct stat *st)
+{
+    const char *base = path_base(path);
+    char *folder = base > path ? strndup(path, (size_t)(base - path)) : strdup(".");
+    bool good = folder && stat(folder, st) == 0;
+    free(folder);
+    return good;
+}
+
+// Whether both paths, of files that may not exist yet, name one file. temp_differs compares
+// existing files.
+static bool is_same_path(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    if (strcmp(path_base(a), path_base(b)) != 0) return false;
+    return identify_folder(a, &of_a) && identify_folder(b, &of_b) && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+// False if an output is a file that a configuration or a chain names. One that cannot be read is
+// reported when it is loaded.
+static bool differs_from_files(const struct settings *s, const char *out, const char *ir,
+                               struct fault *fault)
+{
+    struct network network;
+    struct fault ignored;
+    if (!route_read(&network, s, ir, NULL, &ignored)) return true;
+    const char **files = calloc(network_count_files(&network), sizeof *files);
+    int n = 0;
+    const bool good =
+        files ? network_list_files(&network, files, &n, fault) && temp_differs(out, files, n, fault)
+              : fault_set(fault, "out of memory");
+    free(files);
+    network_release(&network);
+    return good;
+}
+
+// False if an output, which may be NULL, is a file that is read for a filter.
+static bool differs_from_filters(const struct settings *s, const char *out, struct fault *fault)
+{
+    enum ir_layout layout;
+    bool good = true;
+    char buffer[PATH_MAX];
+    for (int i = 0; out && good && i < s->irs.n; i++) {
+        const char *path = ir_name_path(s->irs.words[i], &layout);
+        good = temp_differs(out, (const char *[]){path, sigmf_samples(path, buffer)}, 2, fault) &&
+               (!route_is_named(s, s->irs.words[i]) ||
+                differs_from_files(s, out, s->irs.words[i], fault));
+    }
+    return good;
+}
+
+static bool check_names(const struct settings *s, const char *record, struct fault *fault)
+{
+    if (!differs_from_filters(s, record, fault) || !differs_from_filters(s, s->calls, fault))
+        return false;
+    if (!record || !s->calls || temp_is_special(record)) return true;
+    if (temp_differs(record, &s->calls, 1, fault) && !is_same_path(record, s->calls)) return true;
+    return fault_set(fault, "%s: both --record and --calls name this file; use two files", record);
+}
+
+bool recorder_check_names(const struct settings *settings, int take, struct fault *fault)
+{
+    char *record = settings->record ? name_take(settings->record, take) : NULL;
+    bool good = settings->record && !record ? fault_set(fault, "out of memory")
+                                            : check_names(settings, record, fault);
+    free(record);
+    return good;
 }

@@ -16,6 +16,10 @@ struct recorder;
 // that format's.
 bool recorder_check_format(const struct settings *settings, struct fault *fault);
 
+// False, with a fault, if the recording of this take or the call log would overwrite an impulse
+// response, or both are one file.
+bool recorder_check_names(const struct settings *settings, int take, struct fault *fault);
+
 // Warns of recordings that earlier runs with this --record left unfinished, in any of its takes.
 void recorder_report_left(const struct settings *settings);
 
@@ -35,7 +39,7 @@ bool recorder_check(const struct recorder *recorder, struct fault *fault);
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts,
                      struct fault *fault);
 
-// Removes the file. The ring remains.
+// Removes the file. The ring remains. Accepts NULL.
 void recorder_discard(struct recorder *recorder);
 
 // Releases everything; an unfinished file is removed. The ring must not be in use any more. NULL is
