@@ -126,27 +126,24 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     return true;
 }
 
-static double rate_of_network(const struct settings *s, const char *ir)
-{
-    struct network network;
-    struct fault ignored;
-    if (!route_read(&network, s, ir, NULL, &ignored)) return 0;
-    const double rate = matrix_rate(&network);
-    network_release(&network);
-    return rate;
-}
-
 double response_rate(const struct settings *settings, const char *ir)
 {
     struct audio_reader *reader;
+    struct network network;
     enum ir_layout layout;
     struct fault ignored; // response_load will report it
     const char *path = ir_name_path(ir, &layout);
-    if (route_is_named(settings, ir)) return rate_of_network(settings, ir);
-    if (sofa_is_named(path)) return sofa_rate(path, &ignored);
-    if (!response_open(&reader, settings, path, &ignored)) return 0;
-    double rate = audio_reader_info(reader)->rate;
-    audio_reader_close(reader);
+    double rate = 0;
+    if (route_is_named(settings, ir)) {
+        if (!route_read(&network, settings, ir, NULL, &ignored)) return 0;
+        rate = matrix_rate(&network);
+        network_release(&network);
+    } else if (sofa_is_named(path)) {
+        rate = sofa_rate(path, &ignored);
+    } else if (response_open(&reader, settings, path, &ignored)) {
+        rate = audio_reader_info(reader)->rate;
+        audio_reader_close(reader);
+    }
     return rate;
 }
 
@@ -173,19 +170,18 @@ static bool check_outputs(struct response *r, const struct response_shape *shape
 bool response_turn(struct response *ret, const char *path, const struct sofa *sofa,
                    const struct sofa_direction *direction, struct fault *fault)
 {
-    struct response r = {.path = path, .channels = SOFA_EARS, .length = sofa_length(sofa)};
-    float *taps = sofa_pair(sofa, path, direction, &r.pair, fault);
-    *ret = r;
+    struct response *r = ret;
+    *r = (struct response){.path = path, .length = sofa_length(sofa)};
+    float *taps = sofa_pair(sofa, path, direction, &r->pair, fault);
     if (!taps) return false;
-    r.taps = (struct taps){.data = taps,
-                           .type = PARTITA_F32,
-                           .length = r.length,
-                           .in_channels = 1,
-                           .out_channels = SOFA_EARS,
-                           .groups = 1};
-    const struct rows rows = {taps, SOFA_EARS, r.length};
-    r.onset = rows_first_above(&rows, ONSET_THRESHOLD * rows_peak(&rows), r.length);
-    *ret = r;
+    r->taps = (struct taps){.data = taps,
+                            .type = PARTITA_F32,
+                            .length = r->length,
+                            .in_channels = 1,
+                            .out_channels = SOFA_EARS,
+                            .groups = 1};
+    const struct rows rows = {taps, SOFA_EARS, r->length};
+    r->onset = rows_first_above(&rows, ONSET_THRESHOLD * rows_peak(&rows), r->length);
     return true;
 }
 
@@ -220,36 +216,34 @@ static bool load_network(struct response *r, const char *ir, const struct respon
     struct network network;
     if (!route_read(&network, settings, ir, &device, fault)) return false;
     network_select(&network, device.rate);
-    r->channels = network.out_channels;
     const bool good = network_taps_load(&r->taps, &network, PARTITA_F32, &device, settings, fault);
     network_release(&network);
     return good;
 }
 
 // False, with a fault, for a file whose channels fit the inputs of a run only if its name says how.
-static bool check_channels(const struct response *r, enum ir_layout layout,
-                           const struct settings *s, size_t in, struct fault *fault)
+static bool check_channels(const char *path, enum ir_layout layout, const struct settings *s,
+                           size_t n, size_t in, struct fault *fault)
 {
-    const size_t n = r->channels;
     if (layout == IR_TRUE_STEREO && (n != 4 || in != STEREO))
         return fault_set(fault,
                          "%s: %zu channel%s for %zu input%s: a true-stereo response has 4 channels "
                          "and needs 2 inputs",
-                         r->path, n, n == 1 ? "" : "s", in, in == 1 ? "" : "s");
+                         path, n, n == 1 ? "" : "s", in, in == 1 ? "" : "s");
     if (layout == IR_MATRIX && n % in)
         return fault_set(
             fault, "%s: %zu channel%s for %zu inputs: a matrix has a multiple of %zu channels",
-            r->path, n, n == 1 ? "" : "s", in, in);
+            path, n, n == 1 ? "" : "s", in, in);
     if (s->matrix || in == 1 || n == 1 || n == in) return true;
     if (n == 4 && in == 2)
         return fault_set(fault,
                          "%s: 4 channels for 2 inputs: name it true-stereo:%s if they lead from "
                          "left to left, left to right, right to left, right to right, or matrix:%s "
                          "if the second and the third are exchanged",
-                         r->path, r->path, r->path);
+                         path, path, path);
     return fault_set(
-        fault, "%s: %zu channels; this run has %zu inputs: the filter needs 1 or %zu%s%s", r->path,
-        n, in, in, n % in ? "" : ", or is a matrix named matrix:", n % in ? "" : r->path);
+        fault, "%s: %zu channels; this run has %zu inputs: the filter needs 1 or %zu%s%s", path, n,
+        in, in, n % in ? "" : ", or is a matrix named matrix:", n % in ? "" : path);
 }
 
 static bool load_file(struct response *r, enum ir_layout layout, const struct response_shape *shape,
@@ -263,9 +257,10 @@ static bool load_file(struct response *r, enum ir_layout layout, const struct re
     bool good = (!info.encoding.is_complex ||
                  fault_set(fault, "%s: complex taps; sound is real", r->path)) &&
                 taps_choose_channels(chosen, &info, settings, fault);
-    r->channels = info.channels;
-    const struct settings s = settings_for(settings, layout, r->channels, shape);
-    good = good && (info.outputs || check_channels(r, layout, &s, shape->in_channels, fault)) &&
+    const struct settings s = settings_for(settings, layout, info.channels, shape);
+    good = good &&
+           (info.outputs ||
+            check_channels(r->path, layout, &s, info.channels, shape->in_channels, fault)) &&
            taps_load(&r->taps, &reader, PARTITA_F32, &device, &s, fault);
     if (good && audio_shortfall(reader))
         snprintf(r->shortfall, sizeof r->shortfall, "%s", audio_shortfall(reader));

@@ -18,7 +18,6 @@ struct response_shape {
 struct response {
     const char *path;
     struct taps taps;
-    size_t channels;      // of the file
     size_t first;         // taps omitted at the start
     size_t length;        // taps used
     size_t onset;         // see struct filter_info

@@ -195,12 +195,11 @@ static void print_path(const struct measure *m, size_t channel, struct path path
 {
     double seconds = (double)path.latency / m->format.rate;
     if (m->settings->json) {
-        json_t *j = path.level > 0
-                        ? json_pack("{s:i, s:I, s:f, s:f}", "input", (int)channel + 1,
-                                    "latency_frames", (json_int_t)path.latency, "latency_seconds",
-                                    seconds, "level_db", 20 * log10(path.level))
-                        : json_pack("{s:i, s:n, s:n, s:n}", "input", (int)channel + 1,
-                                    "latency_frames", "latency_seconds", "level_db");
+        const bool found = path.level > 0;
+        json_t *j = json_pack("{s:i, s:o, s:o, s:o}", "input", (int)channel + 1, "latency_frames",
+                              found ? json_integer((json_int_t)path.latency) : json_null(),
+                              "latency_seconds", found ? json_real(seconds) : json_null(),
+                              "level_db", json_finite(20 * log10(path.level)));
         json_array_append_new(list, j);
     } else if (path.level > 0) {
         printf("input %zu: round trip %zu frames, %.3f ms, level %.1f dB\n", channel + 1,
