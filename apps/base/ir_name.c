@@ -15,7 +15,7 @@ const char *ir_name_path(const char *name, enum ir_layout *ret_layout)
 {
     for (int i = N_IR_LAYOUTS - 1; i >= 0; i--) {
         const size_t n = strlen(ir_prefixes[i]);
-        *ret_layout = (enum ir_layout)i;
+        if (ret_layout) *ret_layout = (enum ir_layout)i;
         if (strncmp(name, ir_prefixes[i], n) == 0) return name + n;
     }
     return name;
@@ -23,9 +23,8 @@ const char *ir_name_path(const char *name, enum ir_layout *ret_layout)
 
 static bool is_file(const char *name, size_t n)
 {
-    enum ir_layout layout;
     char *beginning = strndup(name, n);
-    const bool exists = beginning && access(ir_name_path(beginning, &layout), F_OK) == 0;
+    const bool exists = beginning && access(ir_name_path(beginning, NULL), F_OK) == 0;
     free(beginning);
     return exists;
 }

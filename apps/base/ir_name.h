@@ -17,7 +17,7 @@ enum ir_layout {
 // The word with its colon; empty for IR_PLAIN.
 extern const char *const ir_prefixes[N_IR_LAYOUTS];
 
-// The path, which is a part of the name.
+// The path, which is a part of the name. ret_layout may be NULL.
 const char *ir_name_path(const char *name, enum ir_layout *ret_layout);
 
 // The length of the first filter of a chain; of a name that is no chain, its whole length. A + that

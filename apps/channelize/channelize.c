@@ -470,12 +470,11 @@ int channelize_main(const struct settings *settings)
     interrupt_install();
     signal(SIGPIPE, SIG_IGN); // a reader that ends concerns its channel only
     job.source.table = &job.table;
-    const bool good =
-        picture_check(settings, &fault) &&
-        (!settings->plot || temp_differs(settings->plot, settings->operands, 2, &fault)) &&
-        table_read(&job.table, settings->operands[0], &fault) && open_signal(&job, &raw, &fault) &&
-        make_metadata(&job, &fault) && plan_channels(&job, &fault) &&
-        open_channelizer(&job, &fault) && open_outputs(&job, &fault) && run_pass(&job, &fault);
+    const bool good = picture_check(settings, &fault) &&
+                      table_read(&job.table, settings->operands[0], &fault) &&
+                      open_signal(&job, &raw, &fault) && make_metadata(&job, &fault) &&
+                      plan_channels(&job, &fault) && open_channelizer(&job, &fault) &&
+                      open_outputs(&job, &fault) && run_pass(&job, &fault);
     if (good) finish_outputs(&job);
     int status = good ? conclude(&job) : report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
     if (good && settings->plot &&

@@ -10,12 +10,12 @@
 // Frames per second, or 1 if frequencies are fractions of the rate.
 static double rate_of(const struct achieved *a)
 {
-    return a->settings->rate > 0 ? a->settings->rate : 1;
+    return a->settings.rate > 0 ? a->settings.rate : 1;
 }
 
 int achieved_bands(const struct achieved *a, struct band bands[MAX_BANDS])
 {
-    const struct partita_design *d = &a->specification->design;
+    const struct partita_design *d = &a->specification.design;
     const double width = a->result.width, half = width / 2, end = rate_of(a) / 2;
     const double *c = d->cutoff;
     const bool passes_0 =
@@ -47,7 +47,7 @@ int achieved_bands(const struct achieved *a, struct band bands[MAX_BANDS])
 
 bool achieved_pulse(const struct achieved *a, double *ret_period)
 {
-    const struct partita_design *d = &a->specification->design;
+    const struct partita_design *d = &a->specification.design;
     *ret_period = rate_of(a) / (2 * d->cutoff[0]);
     return d->kind == PARTITA_DESIGN_RAISED_COSINE || d->kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
 }
@@ -81,7 +81,7 @@ static double value_at(const double *pulse, size_t n, double x)
 bool achieved_find_interference(struct achieved *achieved)
 {
     const struct achieved *a = achieved;
-    const bool pair = a->specification->design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
+    const bool pair = a->specification.design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
     const size_t length = pair ? 2 * a->n - 1 : a->n;
     const double middle = (double)(length - 1) / 2;
     double period, power = 0, sum = 0;
@@ -107,7 +107,7 @@ static void print_bands(const struct achieved *a, bool pass, FILE *to)
 {
     struct band bands[MAX_BANDS];
     const char *between = " from ";
-    const char *unit = a->settings->rate > 0 ? " Hz" : " of the rate";
+    const char *unit = a->settings.rate > 0 ? " Hz" : " of the rate";
     const int n = achieved_bands(a, bands);
     for (int i = 0; i < n; i++) {
         if (bands[i].pass != pass) continue;
@@ -120,7 +120,7 @@ static void print_bands(const struct achieved *a, bool pass, FILE *to)
 static void print_design(const struct achieved *a, FILE *to)
 {
     const struct partita_design_result *r = &a->result;
-    const bool hilbert = a->specification->design.kind == PARTITA_DESIGN_HILBERT;
+    const bool hilbert = a->specification.design.kind == PARTITA_DESIGN_HILBERT;
     fprintf(to, "ripple       %.4g dB", r->ripple);
     print_bands(a, true, to);
     if (isfinite(r->attenuation)) {
@@ -135,16 +135,16 @@ static void print_design(const struct achieved *a, FILE *to)
             "interference %.1f dB (%.3g %%) rms, %.3g %% at worst, of symbols of %.6g frames%s\n",
             20 * log10(a->interference.rms), 100 * a->interference.rms, 100 * a->interference.worst,
             period,
-            a->specification->design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE
+            a->specification.design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE
                 ? " after a pair of this filter"
                 : "");
 }
 
 static void print_equalizer(const struct achieved *a, FILE *to)
 {
-    const struct partita_equalizer_result *r = &a->specification->equalizer.result;
-    const size_t ways = a->specification->ways;
-    const double rounding = a->specification->equalizer.rounding;
+    const struct partita_equalizer_result *r = &a->specification.equalizer.result;
+    const size_t ways = a->specification.ways;
+    const double rounding = a->specification.equalizer.rounding;
     if (ways > 1) fprintf(to, "ways         %zu, from the lowest one on\n", ways);
     fprintf(to, "deviation    %.3g dB of %s, at %.6g Hz\n", r->deviation,
             ways > 1 ? "the sum of all ways from 0 dB" : "the magnitude from that of the sections",
@@ -160,12 +160,13 @@ static void print_equalizer(const struct achieved *a, FILE *to)
 bool achieved_print(const struct achieved *a, FILE *to)
 {
     char name[ENCODING_NAME_SIZE];
-    fprintf(to, "taps         %zu, stored as %s\n", a->n, encoding_short_name(a->encoding, name));
-    if (a->specification->equalizes) print_equalizer(a, to);
+    fprintf(to, "taps         %zu, stored as %s\n", a->n,
+            encoding_short_name(a->info.encoding, name));
+    if (a->specification.equalizes) print_equalizer(a, to);
     else print_design(a, to);
     const double delay = a->result.delay;
     fprintf(to, "delay        %.6g frames", delay);
-    if (a->settings->rate > 0) fprintf(to, ", %.6g ms", 1000 * delay / rate_of(a));
+    if (a->settings.rate > 0) fprintf(to, ", %.6g ms", 1000 * delay / rate_of(a));
     fprintf(to, "\n");
     return fflush(to) == 0;
 }
@@ -179,7 +180,7 @@ const char *achieved_method(const struct partita_design *d)
 
 static void add_design(const struct achieved *a, json_t *j)
 {
-    const struct partita_design *d = &a->specification->design;
+    const struct partita_design *d = &a->specification.design;
     const struct partita_design_result *r = &a->result;
     json_t *cutoff = json_array();
     for (int i = 0; i < 2; i++)
@@ -198,12 +199,12 @@ static void add_design(const struct achieved *a, json_t *j)
 
 static void add_equalizer(const struct achieved *a, json_t *j)
 {
-    const struct partita_equalizer_result *r = &a->specification->equalizer.result;
-    json_object_set_new(j, "linear_phase", json_boolean(a->settings->linear_phase));
-    json_object_set_new(j, "channels", json_integer((json_int_t)a->specification->ways));
+    const struct partita_equalizer_result *r = &a->specification.equalizer.result;
+    json_object_set_new(j, "linear_phase", json_boolean(a->settings.linear_phase));
+    json_object_set_new(j, "channels", json_integer((json_int_t)a->specification.ways));
     json_object_set_new(j, "tail_db", json_finite(r->tail));
     json_object_set_new(j, "rounding_db",
-                        json_finite(20 * log10(a->specification->equalizer.rounding)));
+                        json_finite(20 * log10(a->specification.equalizer.rounding)));
     json_object_set_new(j, "deviation_db", json_finite(r->deviation));
     json_object_set_new(j, "deviation_hz", json_finite(r->deviation_frequency));
     json_object_set_new(j, "gain_db", json_finite(r->gain));
@@ -212,16 +213,16 @@ static void add_equalizer(const struct achieved *a, json_t *j)
 
 bool achieved_print_json(const struct achieved *a, FILE *to)
 {
-    const double rate = a->settings->rate;
-    const bool equalizes = a->specification->equalizes;
+    const double rate = a->settings.rate;
+    const bool equalizes = a->specification.equalizes;
     char name[ENCODING_NAME_SIZE];
     json_t *j = json_report(equalizes ? "partita-equalizer/1" : "partita-design/1",
                             command_rows[COMMAND_DESIGN].name);
-    json_object_set_new(j, "kind", json_text(a->specification->kind));
-    json_object_set_new(j, "out", json_text(specification_out(a->settings)));
-    json_object_set_new(j, "type", json_text(encoding_short_name(a->encoding, name)));
+    json_object_set_new(j, "kind", json_text(a->specification.kind));
+    json_object_set_new(j, "out", json_text(specification_out(&a->settings)));
+    json_object_set_new(j, "type", json_text(encoding_short_name(a->info.encoding, name)));
     json_object_set_new(j, "taps", json_integer((json_int_t)a->n));
-    json_object_set_new(j, "rate_hz", json_rate(a->settings->rate));
+    json_object_set_new(j, "rate_hz", json_rate(a->settings.rate));
     (equalizes ? add_equalizer : add_design)(a, j);
     json_object_set_new(j, "delay_frames", json_finite(a->result.delay));
     json_object_set_new(j, "delay_seconds", json_finite(rate > 0 ? a->result.delay / rate : NAN));

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "io/samples/encoding.h"
+#include "io/audio.h"
 #include "specification.h"
 
 // Interference of symbols: what the other symbols add to the sample of one, in relation to it.
@@ -15,13 +15,17 @@ struct interference {
 };
 
 struct achieved {
-    const struct specification *specification;
-    const struct settings *settings;
-    const double *taps; // as they are stored
+    struct settings settings;
+    struct specification specification;
+    struct fault log; // the library's last line
+    double *taps;     // [channels][n], in the end as they are stored
     size_t n;
-    struct encoding encoding;
-    struct partita_design_result result;
-    struct interference interference; // of raised cosines
+    struct audio_info info;
+    struct partita_design_result result, // of the taps as they are stored,
+        exact;                           // and before
+    struct interference interference;    // of raised cosines
+    uint64_t clipped;
+    bool missed; // an attenuation or a ripple that was asked for
 };
 
 // A band of a design, in the unit of its frequencies.

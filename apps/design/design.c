@@ -15,88 +15,64 @@
 #include "plot.h"
 #include "specification.h"
 
-struct job {
-    struct settings settings;
-    struct specification specification;
-    struct fault log; // the library's last line
-    double *taps;     // [channels][n]
-    size_t n;
-    struct audio_info info;
-    struct partita_design_result result, // of the taps as they are stored,
-        exact;                           // and before
-    uint64_t clipped;
-    bool missed; // an attenuation or a ripple that was asked for
-};
-
-static bool job_fail(const struct job *job, enum partita_status status, struct fault *fault)
+static bool succeeded(const struct achieved *a, enum partita_status status, struct fault *fault)
 {
-    return option_words_of_status(fault, COMMAND_DESIGN, status, &job->log);
+    return option_words_of_status(fault, COMMAND_DESIGN, status, &a->log);
 }
 
-// PLOT, OUT and the table must be different files.
-static bool check_names(const struct settings *s, struct fault *fault)
+static bool choose_format(struct achieved *a, struct fault *fault)
 {
-    const char *const out = specification_out(s);
-    const char *const others[] = {out, s->operands[1]};
-    const int tables = s->n_operands == 3 ? 1 : 0;
-    if (tables && !temp_differs(out, &s->operands[1], 1, fault)) return false;
-    return !s->plot || temp_differs(s->plot, others, 1 + tables, fault);
-}
-
-static bool choose_format(struct job *job, struct fault *fault)
-{
-    const struct settings *s = &job->settings;
-    job->info.channels = job->specification.ways;
-    job->info.rank = job->info.channels > 1 ? 2 : 1;
-    job->info.rate = s->rate;
-    if (!measured_choose_format(&job->info, s, specification_out(s), fault)) return false;
-    if (job->info.container != CONTAINER_WAV || s->rate > 0) return true;
+    const struct settings *s = &a->settings;
+    a->info.channels = a->specification.ways;
+    a->info.rank = a->info.channels > 1 ? 2 : 1;
+    a->info.rate = s->rate;
+    if (!measured_choose_format(&a->info, s, specification_out(s), fault)) return false;
+    if (a->info.container != CONTAINER_WAV || s->rate > 0) return true;
     return fault_set(fault,
                      "%s: a WAV needs a sample rate; add --rate, for example --rate 48k, or "
                      "write to .npy, .txt or .raw",
                      specification_out(s));
 }
 
-static bool design_filter(struct job *job, struct fault *fault)
+static bool design_filter(struct achieved *a, struct fault *fault)
 {
-    struct specification *s = &job->specification;
-    s->design.log = s->equalizer.crossover.log = (struct partita_log){option_words_log, &job->log};
-    enum partita_status status = s->equalizes ? equalizer_taps(&s->equalizer, NULL, &job->n)
-                                              : partita_design_taps_count(&s->design, &job->n);
-    if (status) return job_fail(job, status, fault);
-    job->taps = malloc(s->ways * job->n * sizeof *job->taps);
-    if (!job->taps) return fault_set(fault, "out of memory");
-    status = s->equalizes ? equalizer_taps(&s->equalizer, job->taps, &job->n)
-                          : partita_design_taps(&s->design, job->taps, job->n);
-    return status == PARTITA_OK || job_fail(job, status, fault);
+    struct specification *s = &a->specification;
+    s->design.log = s->equalizer.crossover.log = (struct partita_log){option_words_log, &a->log};
+    enum partita_status status = s->equalizes ? equalizer_taps(&s->equalizer, NULL, &a->n)
+                                              : partita_design_taps_count(&s->design, &a->n);
+    if (!succeeded(a, status, fault)) return false;
+    a->taps = malloc(s->ways * a->n * sizeof *a->taps);
+    if (!a->taps) return fault_set(fault, "out of memory");
+    status = s->equalizes ? equalizer_taps(&s->equalizer, a->taps, &a->n)
+                          : partita_design_taps(&s->design, a->taps, a->n);
+    return succeeded(a, status, fault);
 }
 
 // Taps as a reader of OUT has them, and what these achieve.
-static bool round_taps(struct job *job, struct fault *fault)
+static bool round_taps(struct achieved *a, struct fault *fault)
 {
     struct sample_counts counts = {0};
-    const size_t bytes = encoding_size(job->info.encoding), n = job->specification.ways * job->n;
+    const size_t bytes = encoding_size(a->info.encoding), n = a->specification.ways * a->n;
     unsigned char *stored = malloc(n * bytes);
     if (!stored) return fault_set(fault, "out of memory");
-    if (!job->specification.equalizes)
-        partita_design_measure(&job->specification.design, job->taps, n, &job->exact);
-    samples_encode_f64(stored, job->taps, n, job->info.encoding, &counts);
+    if (!a->specification.equalizes)
+        partita_design_measure(&a->specification.design, a->taps, n, &a->exact);
+    samples_encode_f64(stored, a->taps, n, a->info.encoding, &counts);
     double error = 0;
     for (size_t i = 0; i < n; i++) {
-        const double exact = job->taps[i];
-        samples_decode_f64(&job->taps[i], stored + i * bytes, 1, job->info.encoding);
-        error += (job->taps[i] - exact) * (job->taps[i] - exact);
+        const double exact = a->taps[i];
+        samples_decode_f64(&a->taps[i], stored + i * bytes, 1, a->info.encoding);
+        error += (a->taps[i] - exact) * (a->taps[i] - exact);
     }
-    job->specification.equalizer.rounding = sqrt(error);
+    a->specification.equalizer.rounding = sqrt(error);
     free(stored);
-    job->clipped = counts.clipped;
-    job->result.delay = job->specification.equalizer.result.delay;
-    job->result.attenuation = INFINITY;
-    if (job->specification.equalizes) return true;
+    a->clipped = counts.clipped;
+    a->result.delay = a->specification.equalizer.result.delay;
+    a->result.attenuation = INFINITY;
+    if (a->specification.equalizes) return true;
     // If the number of taps was chosen, the design still says for which width.
-    const enum partita_status status =
-        partita_design_measure(&job->specification.design, job->taps, job->n, &job->result);
-    return status == PARTITA_OK || job_fail(job, status, fault);
+    return succeeded(a, partita_design_measure(&a->specification.design, a->taps, a->n, &a->result),
+                     fault);
 }
 
 // Kaiser's formulas err by less than this.
@@ -109,72 +85,65 @@ static bool misses(const struct settings *s, const struct partita_design_result 
 }
 
 // The attenuation of a table and of a raised cosine is that of a window.
-static void warn_of_misses(struct job *job, const struct achieved *achieved)
+static void warn_of_misses(struct achieved *a)
 {
-    const struct settings *s = &job->settings;
-    const struct partita_design_result *r = &job->result;
+    const struct settings *s = &a->settings;
+    const struct partita_design_result *r = &a->result;
     double period;
-    const bool measured = job->specification.design.kind != PARTITA_DESIGN_TABLE &&
-                          !achieved_pulse(achieved, &period);
-    job->missed = measured && !job->specification.equalizes && misses(s, r);
-    if (!job->missed) return;
-    const bool rounded = !misses(s, &job->exact);
+    const bool measured =
+        a->specification.design.kind != PARTITA_DESIGN_TABLE && !achieved_pulse(a, &period);
+    a->missed = measured && !a->specification.equalizes && misses(s, r);
+    if (!a->missed) return;
+    const bool rounded = !misses(s, &a->exact);
     const char *remedy = rounded          ? "use --output-format f64"
                          : s->design_taps ? "leave out --taps or use more, or a larger --width"
                                           : "use a larger --width";
     if (s->attenuation - r->attenuation > TOLERATED_DB)
-        report_warning(s, "--attenuation %g: %zu taps%s reach %.2f dB; %s", s->attenuation, job->n,
+        report_warning(s, "--attenuation %g: %zu taps%s reach %.2f dB; %s", s->attenuation, a->n,
                        rounded ? ", rounded as they are stored," : "", r->attenuation, remedy);
     else
-        report_warning(s, "--ripple %g: %zu taps%s reach %.4g dB; %s", s->ripple, job->n,
+        report_warning(s, "--ripple %g: %zu taps%s reach %.4g dB; %s", s->ripple, a->n,
                        rounded ? ", rounded as they are stored," : "", r->ripple, remedy);
 }
 
 // What the picture and the report say. The picture comes first, so that OUT is written last of all
 // files.
-static bool finish(struct job *job, struct fault *fault)
+static bool finish(struct achieved *a, struct fault *fault)
 {
-    const struct settings *s = &job->settings;
-    struct achieved achieved = {
-        .specification = &job->specification,
-        .settings = s,
-        .taps = job->taps,
-        .n = job->n,
-        .encoding = job->info.encoding,
-        .result = job->result,
-    };
+    const struct settings *s = &a->settings;
     struct sample_counts counts;
     FILE *to = strcmp(specification_out(s), "-") == 0 ? stderr : stdout;
-    if (!achieved_find_interference(&achieved)) return fault_set(fault, "out of memory");
-    if (s->plot && !plot_write(&achieved, fault)) return false;
-    job->info.frames = job->n;
-    if (!measured_store(job->taps, &job->info, specification_out(s), &counts, fault)) return false;
-    measured_warn_clipped(s, &job->info, specification_out(s), job->clipped);
-    if (job->specification.amplification > 0)
+    if (!achieved_find_interference(a)) return fault_set(fault, "out of memory");
+    if (s->plot && !plot_write(a, fault)) return false;
+    a->info.frames = a->n;
+    if (!measured_store(a->taps, &a->info, specification_out(s), &counts, fault)) return false;
+    measured_warn_clipped(s, &a->info, specification_out(s), a->clipped);
+    if (a->specification.amplification > 0)
         report_warning(s,
                        "%s: amplifies by up to %.2f dB, by which loud signals clip unless --gain "
                        "lowers them",
-                       s->operands[1], job->specification.amplification);
-    warn_of_misses(job, &achieved);
-    const bool good =
-        s->json ? achieved_print_json(&achieved, to) : s->quiet || achieved_print(&achieved, to);
+                       s->operands[1], a->specification.amplification);
+    warn_of_misses(a);
+    const bool good = s->json ? achieved_print_json(a, to) : s->quiet || achieved_print(a, to);
     return good || fault_set(fault, "standard output: cannot write");
 }
 
 int design_main(const struct settings *settings)
 {
-    struct job job = {.settings = *settings};
+    struct achieved a = {.settings = *settings};
     struct fault fault;
-    if (!specification_parse(&job.specification, settings, &fault))
+    if (!specification_parse(&a.specification, settings, &fault))
         return report_usage(COMMAND_DESIGN, &fault);
     interrupt_install();
     const bool good =
-        picture_check(settings, &fault) && check_names(settings, &fault) &&
-        choose_format(&job, &fault) && specification_load(&job.specification, settings, &fault) &&
-        design_filter(&job, &fault) && round_taps(&job, &fault) && finish(&job, &fault);
-    specification_release(&job.specification);
-    free(job.taps);
-    const int status = job.missed && settings->strict ? EXIT_DEGRADED : EXIT_DONE;
+        picture_check(settings, &fault) &&
+        (settings->n_operands < 3 ||
+         temp_differs(specification_out(settings), &settings->operands[1], 1, &fault)) &&
+        choose_format(&a, &fault) && specification_load(&a.specification, settings, &fault) &&
+        design_filter(&a, &fault) && round_taps(&a, &fault) && finish(&a, &fault);
+    specification_release(&a.specification);
+    free(a.taps);
+    const int status = a.missed && settings->strict ? EXIT_DEGRADED : EXIT_DONE;
     return report_close(COMMAND_DESIGN,
                         good ? status : report_fault(COMMAND_DESIGN, &fault, EXIT_FAILED));
 }

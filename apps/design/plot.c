@@ -33,15 +33,15 @@ struct plot {
 static void choose_frequencies(struct plot *plot)
 {
     const struct achieved *a = plot->achieved;
-    const double rate = a->settings->rate > 0 ? a->settings->rate : 1;
+    const double rate = a->settings.rate > 0 ? a->settings.rate : 1;
     plot->scale = rate >= 2e6 ? 1e-6 : rate >= 2e3 ? 1e-3 : 1;
     plot->x = (struct axis){.high = rate / 2 * plot->scale,
                             .logarithmic = plot->is_table || plot->equalizes,
                             .label = rate >= 2e6 ? "frequency in MHz" : "frequency in kHz"};
     if (rate < 2e3)
-        plot->x.label = a->settings->rate > 0 ? "frequency in Hz" : "frequency / sample rate";
+        plot->x.label = a->settings.rate > 0 ? "frequency in Hz" : "frequency / sample rate";
     if (plot->equalizes) plot->x.low = rate / LOW_DIVISOR * plot->scale;
-    if (plot->is_table) plot->x.low = a->specification->design.table[0].frequency / 2 * plot->scale;
+    if (plot->is_table) plot->x.low = a->specification.design.table[0].frequency / 2 * plot->scale;
 }
 
 // From below the stop bands, or what a table wants, to above the largest gain.
@@ -52,9 +52,9 @@ static struct axis gain_axis(const struct plot *plot)
     double range[2], wanted[2];
     curve_range(&plot->curves.gain, range);
     double low = range[1] - 60;
-    if (a->specification->design.kind != PARTITA_DESIGN_HILBERT && isfinite(a->result.attenuation))
+    if (a->specification.design.kind != PARTITA_DESIGN_HILBERT && isfinite(a->result.attenuation))
         low = range[1] - a->result.attenuation - 40;
-    if (plot->equalizes && a->specification->ways == 1) low = fmax(low, range[0] - 1);
+    if (plot->equalizes && a->specification.ways == 1) low = fmax(low, range[0] - 1);
     if (plot->is_table) {
         curve_range(&plot->wanted, wanted);
         low = fmin(range[0], wanted[0]) - 1;
@@ -76,9 +76,9 @@ static void draw_gain(const struct plot *plot)
         panel_fill(&panel, bands[i].begin * plot->scale, bands[i].end * plot->scale,
                    bands[i].pass ? pass_colour : stop_colour);
     panel_frame(&panel);
-    const bool sum = a->specification->ways > 1;
+    const bool sum = a->specification.ways > 1;
     panel_curve(&panel, &plot->curves.gain, sum ? panel_limit_colour : panel_curve_colour, sum);
-    for (size_t i = 0; sum && i < a->specification->ways; i++)
+    for (size_t i = 0; sum && i < a->specification.ways; i++)
         panel_curve(&panel, &plot->ways[i].gain, panel_curve_colour, false);
     if (plot->is_table) panel_curve(&panel, &plot->wanted, panel_limit_colour, true);
     double range[2];
@@ -98,7 +98,7 @@ static void draw_impulse(const struct plot *plot)
     const double low = fmin(range[0], 0), high = fmax(range[1], 0);
     const double space = 0.06 * (high > low ? high - low : 1);
     const double last = (double)(plot->impulse.n - 1);
-    const bool sum = plot->achieved->specification->ways > 1;
+    const bool sum = plot->achieved->specification.ways > 1;
     const struct axis x = {-0.02 * last, 1.02 * last, false, "frame"},
                       y = {low - space, high + space, false, "tap"};
     const struct panel panel = {
@@ -122,11 +122,11 @@ static void draw_delay(const struct plot *plot)
 static void draw_heading(const struct plot *plot, const struct picture *picture)
 {
     const struct achieved *a = plot->achieved;
-    const struct partita_design *d = &a->specification->design;
-    const struct partita_equalizer_result *e = &a->specification->equalizer.result;
-    const size_t ways = a->specification->ways;
+    const struct partita_design *d = &a->specification.design;
+    const struct partita_equalizer_result *e = &a->specification.equalizer.result;
+    const size_t ways = a->specification.ways;
     char heading[160], text[160], attenuation[64] = "";
-    const int n = snprintf(heading, sizeof heading, "%s, %zu taps", a->specification->kind, a->n);
+    const int n = snprintf(heading, sizeof heading, "%s, %zu taps", a->specification.kind, a->n);
     if (ways > 1) snprintf(heading + n, sizeof heading - (size_t)n, ", %zu ways", ways);
     if (!plot->equalizes)
         snprintf(heading + n, sizeof heading - (size_t)n, ", %s%s", achieved_method(d),
@@ -144,8 +144,8 @@ static void draw_heading(const struct plot *plot, const struct picture *picture)
 static bool open_curves(struct plot *plot)
 {
     const struct achieved *a = plot->achieved;
-    const struct partita_design *d = &a->specification->design;
-    const size_t n = a->n, ways = a->specification->ways;
+    const struct partita_design *d = &a->specification.design;
+    const size_t n = a->n, ways = a->specification.ways;
     const double rate = 2 * plot->x.high;
     const struct curve *sum = &plot->impulse;
     if (!curve_open(&plot->impulse, n)) return false;
@@ -163,7 +163,7 @@ static bool open_curves(struct plot *plot)
 
 bool plot_write(const struct achieved *achieved, struct fault *fault)
 {
-    const struct specification *s = achieved->specification;
+    const struct specification *s = &achieved->specification;
     struct plot plot = {.achieved = achieved,
                         .is_table = s->design.kind == PARTITA_DESIGN_TABLE,
                         .equalizes = s->equalizes};
@@ -182,5 +182,5 @@ bool plot_write(const struct achieved *achieved, struct fault *fault)
     for (size_t i = 0; i < s->ways; i++) taps_curves_close(&plot.ways[i]);
     free(plot.impulse.x);
     free(plot.wanted.x);
-    return picture_close(&picture, good, achieved->settings->plot, fault);
+    return picture_close(&picture, good, achieved->settings.plot, fault);
 }

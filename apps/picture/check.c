@@ -16,7 +16,9 @@ bool picture_check(const struct settings *settings, struct fault *fault)
                      "libcairo2-dev and build with -Dplot=enabled",
                      name);
 #endif
-    if ((end && strcasecmp(end, ".png") == 0) || temp_is_special(name)) return true;
+    if ((end && strcasecmp(end, ".png") == 0) || temp_is_special(name))
+        return temp_differs(name, (const char *const *)settings->files, settings->n_operands,
+                            fault);
     return fault_set(fault, "--plot %s: the picture is a PNG; use a name that ends with .png",
                      name);
 }

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 
 // False, with a fault, in a program without cairo, and if the name of the picture does not end with
-// .png.
+// .png or is that of an operand.
 bool picture_check(const struct settings *settings, struct fault *fault);
 
 #endif

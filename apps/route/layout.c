@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "config/impulse_file.h"
+#include "correct/measured.h"
 
 // The loudspeakers of WAVE_FORMAT_EXTENSIBLE by the bits of its channel mask, whose order is that
 // of the channels. Directions are within ITU-R BS.2051, for all layouts that have the loudspeaker.
@@ -182,17 +183,13 @@ static bool find_front(struct binaural *b, size_t max_channels, double *ret_dela
     const size_t index = b->network->n_impulses;
     struct frames f;
     double rate;
-    size_t peak = 0;
     const bool good =
         add_speaker(b, CENTRE) &&
         impulse_file_read(&file, b->network, &b->network->impulses[index], &f, &rate, b->fault);
     impulse_file_release(&file);
     if (!good) return false;
-    const double *x = f.data;
-    for (size_t i = 0; i < f.n; i++)
-        if (fabs(x[i]) > fabs(x[peak])) peak = i;
+    *ret_delay = (double)measured_peak(f.data, f.n);
     frames_release(&f);
-    *ret_delay = (double)peak;
     return true;
 }
 

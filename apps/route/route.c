@@ -23,8 +23,7 @@ bool route_is_made(const struct settings *settings, const char *ir)
 
 bool route_is_named(const struct settings *settings, const char *ir)
 {
-    enum ir_layout layout;
-    const char *path = ir_name_path(ir, &layout);
+    const char *path = ir_name_path(ir, NULL);
     return route_is_made(settings, ir) || network_is_named(path);
 }
 
@@ -91,8 +90,7 @@ static bool add_stage(struct network *n, const struct settings *s, const char *p
 static bool add_file(struct network *n, const struct settings *s, const char *part,
                      const struct audio_info *signal, struct fault *fault)
 {
-    enum ir_layout layout;
-    const char *path = ir_name_path(part, &layout);
+    const char *path = ir_name_path(part, NULL);
     struct impulse impulse = {.source = IMPULSE_FILE, .path = strdup(path)};
     struct audio_info file;
     size_t first, more;
@@ -170,9 +168,8 @@ static bool read_chain(struct network *n, const struct settings *s, const char *
 bool route_read(struct network *ret, const struct settings *settings, const char *ir,
                 const struct audio_info *signal, struct fault *fault)
 {
-    enum ir_layout layout;
     struct network network = {0};
-    const char *path = ir_name_path(ir, &layout);
+    const char *path = ir_name_path(ir, NULL);
     if (!route_is_made(settings, ir) && network_is_named(path))
         return network_read(ret, path, true, fault);
     const bool good = read_chain(&network, settings, ir, signal, fault);
