@@ -28,8 +28,7 @@ static bool parse_gain(struct camilladsp *c, const yaml_node_t *map, struct netw
     if (scale && !linear && strcmp(scale, "dB") != 0)
         return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "scale"),
                                "scale: '%.40s' is neither dB nor linear", scale);
-    if (!yaml_node_get_number(&c->yaml, map, &(struct network_number){"gain", 0, -bound, bound},
-                              &gain, NULL) ||
+    if (!yaml_node_get_real(&c->yaml, map, "gain", -bound, bound, &gain) ||
         !yaml_node_get_flag(&c->yaml, map, "inverted", &inverted) ||
         !yaml_node_get_flag(&c->yaml, map, "mute", &mute))
         return false;
@@ -128,10 +127,8 @@ static bool parse_raw_format(struct camilladsp *c, const yaml_node_t *map, struc
 static bool parse_raw_range(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
 {
     uint64_t skip = 0, read = 0;
-    const struct network_number skipped = {"skip_bytes_lines", 0, 0, 1e12},
-                                taken = {"read_bytes_lines", 0, 0, 1e12};
-    if (!yaml_node_get_number(&c->yaml, map, &skipped, NULL, &skip) ||
-        !yaml_node_get_number(&c->yaml, map, &taken, NULL, &read))
+    if (!yaml_node_get_whole(&c->yaml, map, "skip_bytes_lines", 0, 1e12, &skip) ||
+        !yaml_node_get_whole(&c->yaml, map, "read_bytes_lines", 0, 1e12, &read))
         return false;
     if (impulse->source == IMPULSE_TEXT) {
         impulse->skip_lines = skip;
@@ -159,8 +156,8 @@ static bool parse_conv_source(struct camilladsp *c, const yaml_node_t *map, stru
         return parse_values(c, list ? list : map, impulse);
     }
     if (strcmp(type, "Wav") == 0) {
-        const struct network_number number = {"channel", 0, 0, NETWORK_MAX_TERMS};
-        if (!yaml_node_get_number(&c->yaml, map, &number, NULL, &channel)) return false;
+        if (!yaml_node_get_whole(&c->yaml, map, "channel", 0, NETWORK_MAX_TERMS, &channel))
+            return false;
         impulse->channel = (size_t)channel;
         return parse_file_name(c, map, impulse);
     }
@@ -316,12 +313,10 @@ static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t
 {
     static const char keys[] = "dest|mute|sources",
                       source_keys[] = "channel|gain|inverted|scale|mute";
-    struct network_number dest = {"dest", 0, 0, (double)out - 1},
-                          channel = {"channel", 0, 0, (double)in - 1};
     uint64_t output = UINT64_MAX, input;
     bool mute = false;
     if (!yaml_node_check_keys(&c->yaml, mapping, keys) ||
-        !yaml_node_get_number(&c->yaml, mapping, &dest, NULL, &output) ||
+        !yaml_node_get_whole(&c->yaml, mapping, "dest", 0, (double)out - 1, &output) ||
         !yaml_node_get_flag(&c->yaml, mapping, "mute", &mute))
         return false;
     if (output == UINT64_MAX) return yaml_node_fault(&c->yaml, mapping, "needs a value of dest");
@@ -333,7 +328,7 @@ static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t
             .out = (size_t)output, .impulse = IMPULSE_UNIT, .line = yaml_node_line(source)};
         input = UINT64_MAX;
         if (!yaml_node_check_keys(&c->yaml, source, source_keys) ||
-            !yaml_node_get_number(&c->yaml, source, &channel, NULL, &input) ||
+            !yaml_node_get_whole(&c->yaml, source, "channel", 0, (double)in - 1, &input) ||
             !parse_gain(c, source, &term))
             return false;
         if (input == UINT64_MAX)
@@ -347,8 +342,6 @@ static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t
 
 static bool add_mixer_step(struct camilladsp *c, const yaml_node_t *step)
 {
-    const struct network_number in_key = {"in", 0, 1, NETWORK_MAX_CHANNELS},
-                                out_key = {"out", 0, 1, NETWORK_MAX_CHANNELS};
     uint64_t in = 0, out = 0;
     char name[PATH_MAX];
     if (!yaml_node_check_keys(&c->yaml, step, "type|name|bypassed|description") ||
@@ -358,8 +351,8 @@ static bool add_mixer_step(struct camilladsp *c, const yaml_node_t *step)
     if (!mixer) return yaml_node_fault(&c->yaml, step, "there is no mixer '%.40s'", name);
     if (!yaml_node_check_keys(&c->yaml, mixer, "description|labels|channels|mapping")) return false;
     const yaml_node_t *channels = yaml_node_get(&c->yaml, mixer, "channels");
-    if (!yaml_node_get_number(&c->yaml, channels, &in_key, NULL, &in) ||
-        !yaml_node_get_number(&c->yaml, channels, &out_key, NULL, &out))
+    if (!yaml_node_get_whole(&c->yaml, channels, "in", 1, NETWORK_MAX_CHANNELS, &in) ||
+        !yaml_node_get_whole(&c->yaml, channels, "out", 1, NETWORK_MAX_CHANNELS, &out))
         return false;
     if (!in || !out)
         return yaml_node_fault(&c->yaml, mixer, "mixer '%.40s' needs channels: in and out", name);
@@ -395,13 +388,11 @@ static bool add_step(struct camilladsp *c, const yaml_node_t *step)
 // Sample rate and number of inputs.
 static bool parse_devices(struct camilladsp *c, const yaml_node_t *root)
 {
-    const struct network_number rate_key = {"samplerate", 0, 1, MAX_RATE},
-                                channels_key = {"channels", 0, 1, NETWORK_MAX_CHANNELS};
     const yaml_node_t *devices = yaml_node_get(&c->yaml, root, "devices"),
                       *capture = yaml_node_get(&c->yaml, devices, "capture");
     uint64_t rate = 0, channels = 0;
-    if (!yaml_node_get_number(&c->yaml, devices, &rate_key, NULL, &rate) ||
-        !yaml_node_get_number(&c->yaml, capture, &channels_key, NULL, &channels))
+    if (!yaml_node_get_whole(&c->yaml, devices, "samplerate", 1, MAX_RATE, &rate) ||
+        !yaml_node_get_whole(&c->yaml, capture, "channels", 1, NETWORK_MAX_CHANNELS, &channels))
         return false;
     if (!rate || !channels)
         return yaml_node_fault(&c->yaml, devices ? devices : root, "devices: needs %s",
@@ -413,11 +404,11 @@ static bool parse_devices(struct camilladsp *c, const yaml_node_t *root)
 
 static bool check_outputs(struct camilladsp *c, const yaml_node_t *root)
 {
-    const struct network_number key = {"channels", 0, 1, NETWORK_MAX_CHANNELS};
     const yaml_node_t *playback =
         yaml_node_get(&c->yaml, yaml_node_get(&c->yaml, root, "devices"), "playback");
     uint64_t channels = c->channels;
-    if (!yaml_node_get_number(&c->yaml, playback, &key, NULL, &channels)) return false;
+    if (!yaml_node_get_whole(&c->yaml, playback, "channels", 1, NETWORK_MAX_CHANNELS, &channels))
+        return false;
     c->network->out_channels = c->channels;
     return channels == c->channels ||
            yaml_node_fault(&c->yaml, playback, "has %zu channels; the pipeline ends with %zu",

@@ -88,7 +88,6 @@ static struct partita_section *add_sections(struct camilladsp *c, const yaml_nod
 static bool read_key(struct camilladsp *c, const yaml_node_t *map, const char *key, bool needed,
                      struct partita_section *s)
 {
-    struct network_number number = {key, 0, 1, MAX_ORDER};
     uint64_t order = 0;
     if (strcmp(key, "normalize_at_dc") == 0)
         return yaml_node_get_flag(&c->yaml, map, key, &s->unity_at_0);
@@ -96,12 +95,11 @@ static bool read_key(struct camilladsp *c, const yaml_node_t *map, const char *k
         return yaml_node_fault(&c->yaml, map, "needs a value of %s", key);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!yaml_node_is_word(numbers[i].keys, key)) continue;
-        number.low = numbers[i].low;
-        number.high = numbers[i].high > 0 ? numbers[i].high : c->network->rate / 2;
+        const double high = numbers[i].high > 0 ? numbers[i].high : c->network->rate / 2;
         double *field = (double *)((char *)s + numbers[i].offset);
-        return yaml_node_get_number(&c->yaml, map, &number, field, NULL);
+        return yaml_node_get_real(&c->yaml, map, key, numbers[i].low, high, field);
     }
-    if (!yaml_node_get_number(&c->yaml, map, &number, NULL, &order)) return false;
+    if (!yaml_node_get_whole(&c->yaml, map, key, 1, MAX_ORDER, &order)) return false;
     s->order = (int)order;
     return true;
 }
@@ -126,14 +124,12 @@ static bool read_section(struct camilladsp *c, const yaml_node_t *map,
 static bool read_graphic(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     const double half = c->network->rate / 2;
-    const struct network_number low_key = {"freq_min", 0, MIN_POSITIVE, half},
-                                high_key = {"freq_max", 0, MIN_POSITIVE, half},
-                                gain = {"gains", 0, -40, 40};
+    const struct network_number gain = {"gains", 0, -40, 40};
     double low = 20, high = 20000;
     const yaml_node_t *gains;
     if (!yaml_node_check_keys(&c->yaml, map, "type|freq_min|freq_max|gains") ||
-        !yaml_node_get_number(&c->yaml, map, &low_key, &low, NULL) ||
-        !yaml_node_get_number(&c->yaml, map, &high_key, &high, NULL) ||
+        !yaml_node_get_real(&c->yaml, map, "freq_min", MIN_POSITIVE, half, &low) ||
+        !yaml_node_get_real(&c->yaml, map, "freq_max", MIN_POSITIVE, half, &high) ||
         !yaml_node_get_list(&c->yaml, map, "gains", &gains))
         return false;
     const size_t n = yaml_node_count(gains);
@@ -182,16 +178,13 @@ bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct netw
 bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     static const char note[] = "Loudness follows a volume, and is computed for one of 0 dB";
-    const struct network_number level = {"reference_level", 0, -100, 20},
-                                high_key = {"high_boost", 0, 0, 20},
-                                low_key = {"low_boost", 0, 0, 20};
     double reference = NAN, high = 10, low = 10;
     bool attenuate = false;
     if (!yaml_node_check_keys(
             &c->yaml, map, "fader|reference_level|high_boost|low_boost|attenuate_mid|ramp_time") ||
-        !yaml_node_get_number(&c->yaml, map, &level, &reference, NULL) ||
-        !yaml_node_get_number(&c->yaml, map, &high_key, &high, NULL) ||
-        !yaml_node_get_number(&c->yaml, map, &low_key, &low, NULL) ||
+        !yaml_node_get_real(&c->yaml, map, "reference_level", -100, 20, &reference) ||
+        !yaml_node_get_real(&c->yaml, map, "high_boost", 0, 20, &high) ||
+        !yaml_node_get_real(&c->yaml, map, "low_boost", 0, 20, &low) ||
         !yaml_node_get_flag(&c->yaml, map, "attenuate_mid", &attenuate))
         return false;
     if (isnan(reference)) return yaml_node_fault(&c->yaml, map, "needs a value of reference_level");
@@ -209,10 +202,9 @@ bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct ne
 
 bool camilladsp_volume(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
-    const struct network_number limit_key = {"limit", 0, -150, 50};
     double limit = 0;
     if (!yaml_node_check_keys(&c->yaml, map, "fader|ramp_time|limit") ||
-        !yaml_node_get_number(&c->yaml, map, &limit_key, &limit, NULL))
+        !yaml_node_get_real(&c->yaml, map, "limit", -150, 50, &limit))
         return false;
     struct partita_section *s = add_sections(c, map, 1, "Volume is 0 dB", term);
     if (s) *s = (struct partita_section){KIND(GAIN), .gain = fmin(limit, 0)};
@@ -247,10 +239,9 @@ bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct netwo
                  {"s", rate},
                  {"mm", rate / SOUND_MM_PER_SECOND},
                  {"samples", 1}};
-    const struct network_number delay = {"delay", 0, 0, NETWORK_MAX_DELAY};
     bool subsample = false;
     if (!yaml_node_check_keys(&c->yaml, map, "delay|unit|delay_unit|subsample") ||
-        !yaml_node_get_number(&c->yaml, map, &delay, &term->delay, NULL) ||
+        !yaml_node_get_real(&c->yaml, map, "delay", 0, NETWORK_MAX_DELAY, &term->delay) ||
         !yaml_node_get_flag(&c->yaml, map, "subsample", &subsample))
         return false;
     const yaml_node_t *node = yaml_node_get(&c->yaml, map, "delay_unit");

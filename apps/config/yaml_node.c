@@ -131,9 +131,18 @@ bool yaml_node_number(struct yaml_source *source, const yaml_node_t *node,
                                 source->fault);
 }
 
-bool yaml_node_get_number(struct yaml_source *source, const yaml_node_t *map,
-                          const struct network_number *key, double *real, uint64_t *whole)
+bool yaml_node_get_real(struct yaml_source *source, const yaml_node_t *map, const char *key,
+                        double low, double high, double *value)
 {
-    const yaml_node_t *node = yaml_node_get(source, map, key->what);
-    return !node || yaml_node_number(source, node, key, real, whole);
+    const yaml_node_t *node = yaml_node_get(source, map, key);
+    const struct network_number number = {key, 0, low, high};
+    return !node || yaml_node_number(source, node, &number, value, NULL);
+}
+
+bool yaml_node_get_whole(struct yaml_source *source, const yaml_node_t *map, const char *key,
+                         double low, double high, uint64_t *value)
+{
+    const yaml_node_t *node = yaml_node_get(source, map, key);
+    const struct network_number number = {key, 0, low, high};
+    return !node || yaml_node_number(source, node, &number, NULL, value);
 }

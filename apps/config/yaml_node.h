@@ -57,7 +57,9 @@ bool yaml_node_number(struct yaml_source *source, const yaml_node_t *node,
 // The value of a key that may be absent, then *value stays as it is.
 bool yaml_node_get_flag(struct yaml_source *source, const yaml_node_t *map, const char *key,
                         bool *value);
-bool yaml_node_get_number(struct yaml_source *source, const yaml_node_t *map,
-                          const struct network_number *key, double *real, uint64_t *whole);
+bool yaml_node_get_real(struct yaml_source *source, const yaml_node_t *map, const char *key,
+                        double low, double high, double *value);
+bool yaml_node_get_whole(struct yaml_source *source, const yaml_node_t *map, const char *key,
+                         double low, double high, uint64_t *value);
 
 #endif
