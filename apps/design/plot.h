@@ -12,7 +12,7 @@ bool plot_write(const struct achieved *achieved, struct fault *fault);
 #else
 static inline bool plot_write(const struct achieved *achieved, struct fault *fault)
 {
-    return picture_check(achieved->settings, fault);
+    return picture_check(&achieved->settings, fault);
 }
 #endif
 
