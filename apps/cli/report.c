@@ -70,7 +70,8 @@ void report_plan_detail(const struct settings *settings, const struct partita_pl
 
 int report_close(enum command command, int status)
 {
-    if (!ferror(stdout) && fclose(stdout) == 0) return status;
+    // A run that failed has said why, which may be the same.
+    if (status == EXIT_FAILED || (!ferror(stdout) && fclose(stdout) == 0)) return status;
     fprintf(stderr, "partita %s: standard output: cannot write: %s\n", command_rows[command].name,
             strerror(errno));
     return status == EXIT_DONE ? EXIT_FAILED : status;

@@ -148,6 +148,16 @@ class FullDisks(Faults):
                 self.assertEqual(child.returncode, 1)
                 self.assertIn(b"standard output: cannot write: No space", said)
 
+    def test_reports(self):
+        """A failure is said once, by the command or when the output is closed."""
+        for arguments in (["eq", "--section", "gain -1"], ["lowpass", "--cutoff", "1k", "--width", "500"]):
+            for more in ([], ["--json"]):
+                with open("/dev/full", "wb") as full:
+                    child = self.start("design", *arguments, "--rate", "48k", *more, "o.npy", stdout=full, stderr=subprocess.PIPE)
+                    said = child.communicate(timeout=60)[1]
+                self.assertEqual(child.returncode, 1)
+                self.assertRegex(said, b"^partita design: standard output: cannot write[^\n]*\n$")
+
     def test_text_output(self):
         for arguments in (["help"], ["help", "--man"], ["--version"], ["plan"], ["convolve", "--help"]):
             with open("/dev/full", "wb") as full:
