@@ -142,7 +142,7 @@ static unsigned open_upload(struct request *r, const char *name)
 static void add_bytes(struct request *r, const char *bytes, size_t n)
 {
     const size_t limit = r->fd < 0 ? sizeof r->line - 1 : MAX_UPLOAD;
-    if (r->status) return;
+    if (r->status || !n) return; // at the end of a request there are no bytes
     if (n > limit - r->n) r->status = MHD_HTTP_CONTENT_TOO_LARGE;
     else if (r->fd < 0) memcpy(r->line + r->n, bytes, n);
     else if (write(r->fd, bytes, n) != (ssize_t)n) r->status = MHD_HTTP_INSUFFICIENT_STORAGE;
