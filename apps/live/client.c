@@ -90,9 +90,9 @@ static char *compose_line(char *const *words, int n, struct fault *fault)
     if (line) fputc('\n', line);
     if (line && fclose(line)) good = good && fault_set(fault, "out of memory");
     if (good && strchr(text, '\n') != text + size - 1)
-        good = fault_set(fault, "the command must be one line");
+        good = fault_usage(fault, "the command must be one line");
     if (good && size >= CONTROL_LINE_BYTES)
-        good = fault_set(fault, "the command is longer than %d bytes", CONTROL_LINE_BYTES - 2);
+        good = fault_usage(fault, "the command is longer than %d bytes", CONTROL_LINE_BYTES - 2);
     if (good) return text;
     free(text);
     return NULL;
@@ -133,7 +133,7 @@ int control_main(const struct settings *settings)
     char **words = settings->files + 1;
     struct fault fault;
     char *line = compose_line(words, settings->n_operands - 1, &fault);
-    if (!line) return report_usage(COMMAND_CONTROL, &fault);
+    if (!line) return report_fault(COMMAND_CONTROL, &fault, EXIT_FAILED);
     FILE *file = send_to(path, line, &fault);
     free(line);
     if (!file) return report_fault(COMMAND_CONTROL, &fault, EXIT_FAILED);
