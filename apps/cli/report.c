@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool has_failed; // a fault was reported
+
 int report_fault(enum command command, const struct fault *fault, enum exit_status status)
 {
+    has_failed = true;
     if (fault->usage && status == EXIT_FAILED) return report_usage(command, fault);
     fprintf(stderr, "partita %s: %s\n", command_rows[command].name, fault->text);
     return (int)status;
@@ -70,8 +73,9 @@ void report_plan_detail(const struct settings *settings, const struct partita_pl
 
 int report_close(enum command command, int status)
 {
-    // A run that failed has said why, which may be the same.
-    if (status == EXIT_FAILED || (!ferror(stdout) && fclose(stdout) == 0)) return status;
+    // A fault that was reported may be the same.
+    if ((has_failed && status == EXIT_FAILED) || (!ferror(stdout) && fclose(stdout) == 0))
+        return status;
     fprintf(stderr, "partita %s: standard output: cannot write: %s\n", command_rows[command].name,
             strerror(errno));
     return status == EXIT_DONE ? EXIT_FAILED : status;

@@ -157,6 +157,9 @@ class FullDisks(Faults):
                     said = child.communicate(timeout=60)[1]
                 self.assertEqual(child.returncode, 1)
                 self.assertRegex(said, b"^partita design: standard output: cannot write[^\n]*\n$")
+        with open("/dev/full", "wb") as full:
+            child = self.start("devices", "--json", stdout=full, stderr=subprocess.PIPE)
+            self.assertIn(b"partita devices: standard output: cannot write", child.communicate(timeout=60)[1])
 
     def test_text_output(self):
         for arguments in (["help"], ["help", "--man"], ["--version"], ["plan"], ["convolve", "--help"]):

@@ -230,7 +230,8 @@ static bool evaluate(struct measure *m, struct fault *fault)
         any = any || path.level > 0;
         print_path(m, c, path, list);
     }
-    if (good && m->settings->json) good = print_json(m, list);
+    if (good && m->settings->json && !print_json(m, list))
+        good = fault_set(fault, "standard output: cannot write");
     if (good && !any)
         good = fault_set(fault,
                          "no input received the sweep; connect output 1 of %s to an input of %s",
