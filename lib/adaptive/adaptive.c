@@ -62,7 +62,7 @@ enum partita_status partita_adaptive_create_sized(const struct partita_adaptive_
                                                   size_t options_bytes,
                                                   struct partita_adaptive **ret_adaptive)
 {
-    const struct partita_log log = options && options->log.line ? options->log : log_default();
+    const struct partita_log log = log_given(options);
     struct partita_adaptive made = {.scalar = 0};
     struct arena arena = {0};
     if (!arguments_given(log, options, ret_adaptive)) return PARTITA_ERR_ARG;

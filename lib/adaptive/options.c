@@ -18,7 +18,7 @@ const struct adaptive_loops *adaptive_loops_of(enum cpu_isa isa, bool f64)
 enum partita_status adaptive_resolve(struct partita_adaptive_options *ret,
                                      const struct partita_adaptive_options *given, size_t bytes)
 {
-    const struct partita_log log = given->log.line ? given->log : log_default();
+    const struct partita_log log = log_given(given);
     if (!sized_read(ret, sizeof *ret, given, bytes, &log, "options"))
         return PARTITA_ERR_UNSUPPORTED;
     ret->log = log;
