@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "io/frames.h"
 #include "picture/picture.h"
 
 enum {
@@ -142,7 +143,7 @@ static bool draw_channel(const struct chart *chart, cairo_t *cairo, size_t chann
     snprintf(title, sizeof title, "Channel %zu of %zu", channel + 1, chart->channels);
     const double *const taps = chart->taps + channel * chart->n;
     const bool good = taps_curves_open(&curves.filter, &axis, chart->rate, taps, chart->n,
-                                       given ? 0 : measured_peak(taps, chart->n)) &&
+                                       given ? 0 : frames_peak(taps, chart->n)) &&
                       (!given || fill_curves(&curves, chart, channel, &axis));
     if (good && given) draw_correction(given, cairo, &curves, channel, &axis, title);
     else if (good) draw_response(cairo, &curves.filter, channel, &axis, title);

@@ -16,6 +16,7 @@
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "io/bytes/temp.h"
+#include "io/frames.h"
 #include "io/points.h"
 
 // Sound this long before the peak is none of the loudspeaker's if it has more than this share of
@@ -105,7 +106,7 @@ static void warn_of_response(const struct job *job, size_t row)
 {
     const size_t n = job->correction.frames;
     const double *x = job->responses + row * n;
-    const size_t peak = measured_peak(x, n);
+    const size_t peak = frames_peak(x, n);
     const double first = (double)peak - EARLY_SECONDS * job->correction.rate;
     double early = 0, all = 0;
     size_t largest = 0;

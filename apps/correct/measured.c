@@ -118,14 +118,6 @@ void measured_warn(const struct measured *measured, const struct settings *setti
         if (*warnings[i]->text) report_warning(settings, "%s", warnings[i]->text);
 }
 
-size_t measured_peak(const double *x, size_t n)
-{
-    size_t peak = 0;
-    for (size_t i = 1; i < n; i++)
-        if (fabs(x[i]) > fabs(x[peak])) peak = i;
-    return peak;
-}
-
 bool measured_load_all(struct measured *files, size_t *ret_n, const struct settings *settings,
                        struct fault *fault)
 {

@@ -20,9 +20,6 @@ bool measured_load(struct measured *ret, const struct settings *settings, const 
 // Warns of a file that contradicts its header, when nothing fails any more.
 void measured_warn(const struct measured *measured, const struct settings *settings);
 
-// The frame of the largest sample.
-size_t measured_peak(const double *x, size_t n);
-
 // Loads all operands but the last, which is an output, into files[]; *ret_n counts those to
 // release. With --resample they get that rate. They must have the same rate and number of channels,
 // except the channels for --combine channels.

@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
+#include "io/frames.h"
 #include "spectrum.h"
 
 enum { FADED_PART = 4 }; // of what --gate keeps, the last quarter fades out
@@ -26,7 +27,7 @@ struct job {
 // The largest sample of all channels, and its frame.
 static double level_of(const struct measured *m, size_t *ret_frame)
 {
-    const size_t at = measured_peak(m->samples, m->channels * m->frames);
+    const size_t at = frames_peak(m->samples, m->channels * m->frames);
     *ret_frame = at % m->frames;
     return fabs(m->samples[at]);
 }
@@ -89,7 +90,7 @@ static void window(struct measured *m, const struct settings *s)
     const size_t n = m->frames, faded = (size_t)s->ir_fade < n ? (size_t)s->ir_fade : n;
     for (size_t c = 0; c < m->channels; c++) {
         double *const x = m->samples + c * n;
-        const size_t gate = (size_t)s->gate, end = measured_peak(x, n) + gate;
+        const size_t gate = (size_t)s->gate, end = frames_peak(x, n) + gate;
         if (gate && end < n) fade(x, n, end - gate / FADED_PART, end);
         fade(x, n, n - faded, n);
     }
@@ -213,7 +214,7 @@ static bool write_response(const struct job *job, struct fault *fault)
         return fault_set(fault, "%s: a text has one channel, and the response %zu; use .wav", out,
                          m->channels);
     const bool good = spectrum_points(&points, m->rate, m->samples, m->frames,
-                                      measured_peak(m->samples, m->frames), fault) &&
+                                      frames_peak(m->samples, m->frames), fault) &&
                       points_write(&points, out, fault);
     points_release(&points);
     return good;

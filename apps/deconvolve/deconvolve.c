@@ -15,6 +15,7 @@
 #include "correct/measured.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
+#include "io/frames.h"
 
 // A response is found if its peak is at least this many times its RMS; noise has a lower ratio. Of
 // fewer frames than its square no peak has that ratio.
@@ -102,7 +103,7 @@ struct found {
 
 static struct found measure(const struct deconvolve *d, const double *response, size_t n)
 {
-    struct found found = {.latency = measured_peak(response, n)};
+    struct found found = {.latency = frames_peak(response, n)};
     const double peak = fabs(response[found.latency]);
     const size_t n_noise = n / NOISE_PART + 1;
     double energy = 0, noise = 0;

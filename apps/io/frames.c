@@ -87,6 +87,14 @@ void frames_copy_channel(const struct frames *frames, size_t channel, void *row)
         memcpy((char *)row + i * bytes, from + i * frames->channels * bytes, bytes);
 }
 
+size_t frames_peak(const double *x, size_t n)
+{
+    size_t peak = 0;
+    for (size_t i = 1; i < n; i++)
+        if (fabs(x[i]) > fabs(x[peak])) peak = i;
+    return peak;
+}
+
 void frames_release(struct frames *frames)
 {
     memory_free(frames->data);

@@ -36,6 +36,9 @@ void frames_copy_channel(const struct frames *frames, size_t channel, void *row)
 // Real numbers in all frames.
 size_t frames_count_scalars(const struct frames *frames);
 
+// Which of n samples of one channel is the largest.
+size_t frames_peak(const double *x, size_t n);
+
 void frames_release(struct frames *frames);
 
 // Responses of equal length, one after the other.

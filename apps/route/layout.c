@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "config/impulse_file.h"
-#include "correct/measured.h"
+#include "io/frames.h"
 
 // The loudspeakers of WAVE_FORMAT_EXTENSIBLE by the bits of its channel mask, whose order is that
 // of the channels. Directions are within ITU-R BS.2051, for all layouts that have the loudspeaker.
@@ -188,7 +188,7 @@ static bool find_front(struct binaural *b, size_t max_channels, double *ret_dela
         impulse_file_read(&file, b->network, &b->network->impulses[index], &f, &rate, b->fault);
     impulse_file_release(&file);
     if (!good) return false;
-    *ret_delay = (double)measured_peak(f.data, f.n);
+    *ret_delay = (double)frames_peak(f.data, f.n);
     frames_release(&f);
     return true;
 }

@@ -17,6 +17,7 @@
 #include "correct/measured.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
+#include "io/frames.h"
 #include "live/console/terminal.h"
 #include "live/device/device.h"
 #include "live/device/heartbeat.h"
@@ -182,7 +183,7 @@ struct path {
 static struct path find_peak(const struct measure *m, size_t channel)
 {
     const double *response = m->responses.samples + channel * m->n_response;
-    struct path path = {.latency = measured_peak(response, m->n_response)};
+    struct path path = {.latency = frames_peak(response, m->n_response)};
     double energy = 0;
     for (size_t i = 0; i < m->n_response; i++) energy += response[i] * response[i];
     const double peak = fabs(response[path.latency]);
