@@ -39,17 +39,6 @@ static bool find_kind(struct specification *ret, const char *name, struct fault 
                      nearest_hint(&nearest, "", hint), list);
 }
 
-// "20k" or "20k,40k"
-static bool parse_cutoff(struct specification *ret, const char *text, struct fault *fault)
-{
-    struct number cutoff[2] = {{.value = 0}};
-    if (text && !number_parse_list(text, QUANTITY_FREQUENCY, cutoff, 2))
-        return fault_set(fault, "--cutoff %s: is not one frequency or two, such as 20k or 20k,40k",
-                         text);
-    for (int i = 0; i < 2; i++) ret->design.cutoff[i] = cutoff[i].value;
-    return true;
-}
-
 bool specification_parse(struct specification *ret, const struct settings *settings,
                          struct fault *fault)
 {
@@ -67,7 +56,11 @@ bool specification_parse(struct specification *ret, const struct settings *setti
     ret->equalizes = ret->design.kind > PARTITA_DESIGN_TABLE;
     ret->ways = crossover ? (size_t)s->n_operands - 1 : 1;
     if (ret->equalizes) return equalizer_parse(&ret->equalizer, s, fault);
-    if (!parse_cutoff(ret, s->cutoff, fault)) return false;
+    struct number cutoff[2] = {{.value = 0}};
+    if (s->cutoff && !number_parse_list(s->cutoff, QUANTITY_FREQUENCY, cutoff, 2))
+        return fault_set(fault, "--cutoff %s: is not one frequency or two, such as 20k or 20k,40k",
+                         s->cutoff);
+    for (int i = 0; i < 2; i++) ret->design.cutoff[i] = cutoff[i].value;
     if (s->width <= 0)
         return fault_set(fault,
                          "--width %g: a transition is wider than 0, for example --width 500; or "

@@ -29,10 +29,9 @@ static bool check_filter(const struct settings *s, const char *ir, struct fault 
     bool good = route_check(s, ir, fault);
     for (size_t n; good && *ir; ir += n + (ir[n] == '+')) {
         char part[PATH_MAX];
-        enum ir_layout layout;
         n = ir_name_first(ir);
         snprintf(part, sizeof part, "%.*s", (int)n, ir);
-        const char *path = ir_name_path(part, &layout);
+        const char *path = ir_name_path(part, NULL);
         good = audio_check_regular(path, fault) &&
                (access(path, R_OK) == 0 ||
                 fault_set(fault, "%s: cannot open: %s", path, strerror(errno)));

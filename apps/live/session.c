@@ -76,8 +76,7 @@ static bool open_chain(struct session *s, double rate, struct fault *fault)
 // The names that the first filter has for the ports of JACK.
 static bool name_ports(struct session *s, struct fault *fault)
 {
-    enum ir_layout layout;
-    const char *path = ir_name_path(s->settings->irs.words[0], &layout);
+    const char *path = ir_name_path(s->settings->irs.words[0], NULL);
     if (!network_is_named(path)) return true;
     if (!network_read(&s->ports, path, true, fault)) return false;
     if (s->out.is_jack && !jack_connections_check(&s->ports, fault)) return false;

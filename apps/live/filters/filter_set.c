@@ -159,12 +159,11 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
 static bool fill_slot(struct filter_set *set, struct filter_slot *slot, const char *ir,
                       struct response *response, struct fault *fault)
 {
-    enum ir_layout layout;
     slot->sofa = response->sofa;
     response->sofa = NULL;
     slot->ir = strdup(ir);
     if (!slot->ir) return fault_set(fault, "%s: out of memory", ir);
-    slot->info.path = ir_name_path(slot->ir, &layout);
+    slot->info.path = ir_name_path(slot->ir, NULL);
     return create_filter(set, slot, response, fault);
 }
 
@@ -298,10 +297,9 @@ static void *load_thread(void *argument)
     struct filter_set *set = argument;
     struct response response = {0};
     struct fault *fault = &set->load_fault;
-    enum ir_layout layout;
     set->incoming = (struct filter_slot){0};
     // A pipe could keep the thread waiting for ever.
-    set->loaded = audio_check_regular(ir_name_path(set->present.ir, &layout), fault) &&
+    set->loaded = audio_check_regular(ir_name_path(set->present.ir, NULL), fault) &&
                   response_load(&response, set->settings, set->present.ir, &set->shape,
                                 &set->present.direction, fault) &&
                   (!*response.shortfall || fault_set(fault, "%s", response.shortfall)) &&
@@ -364,8 +362,7 @@ int filter_set_find(const struct filter_set *set, const char *ir)
 
 uint64_t filter_set_load(struct filter_set *set, const char *ir, bool beside, struct fault *fault)
 {
-    enum ir_layout layout;
-    const char *path = ir_name_path(ir, &layout);
+    const char *path = ir_name_path(ir, NULL);
     if (set->loading || set->next.ir) {
         fault_set(fault, "%s: another file is being read; repeat the command later", path);
         return 0;

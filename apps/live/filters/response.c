@@ -130,9 +130,8 @@ double response_rate(const struct settings *settings, const char *ir)
 {
     struct audio_reader *reader;
     struct network network;
-    enum ir_layout layout;
     struct fault ignored; // response_load will report it
-    const char *path = ir_name_path(ir, &layout);
+    const char *path = ir_name_path(ir, NULL);
     double rate = 0;
     if (route_is_named(settings, ir)) {
         if (!route_read(&network, settings, ir, NULL, &ignored)) return 0;

@@ -220,11 +220,10 @@ static bool differs_from_files(const struct settings *s, const char *out, const 
 // False if an output, which may be NULL, is a file that is read for a filter.
 static bool differs_from_filters(const struct settings *s, const char *out, struct fault *fault)
 {
-    enum ir_layout layout;
     bool good = true;
     char buffer[PATH_MAX];
     for (int i = 0; out && good && i < s->irs.n; i++) {
-        const char *path = ir_name_path(s->irs.words[i], &layout);
+        const char *path = ir_name_path(s->irs.words[i], NULL);
         good = temp_differs(out, (const char *[]){path, sigmf_samples(path, buffer)}, 2, fault) &&
                (!route_is_named(s, s->irs.words[i]) ||
                 differs_from_files(s, out, s->irs.words[i], fault));
