@@ -54,4 +54,11 @@ const char *achieved_method(const struct partita_design *design);
 bool achieved_print(const struct achieved *achieved, FILE *to);
 bool achieved_print_json(const struct achieved *achieved, FILE *to);
 
+// plot.c: writes settings.plot, which appears only when it is complete.
+#ifdef HAVE_CAIRO
+bool plot_write(const struct achieved *achieved, struct fault *fault);
+#else // picture_check refuses --plot
+#define plot_write(...) true
+#endif
+
 #endif

@@ -12,7 +12,7 @@
 #include "cli/report.h"
 #include "correct/measured.h"
 #include "io/bytes/temp.h"
-#include "plot.h"
+#include "picture/check.h"
 #include "specification.h"
 
 static bool succeeded(const struct achieved *a, enum partita_status status, struct fault *fault)

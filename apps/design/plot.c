@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "plot.h"
+#include "achieved.h"
 
 #include <math.h>
 #include <stdio.h>
