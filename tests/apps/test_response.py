@@ -117,6 +117,8 @@ class Response(Case):
             self.assertLess(np.abs(back - back.mean() - expected + expected.mean()).max(), 1e-5)
         self.assertTrue(self.read("t.txt").startswith(b"* Freq(Hz)\tSPL(dB)\tPhase(degrees)\n"))
         self.fails("response", "a.wav", "u.frd", says="u.frd: a text has one channel, and the response 2; use .wav")
+        self.write("old.frd", self.read("t.frd").replace(b"\n", b"\r"))  # line breaks of old files
+        np.testing.assert_array_equal(self.run_response("--rate", "48k", "old.frd"), self.run_response("--rate", "48k", "t.frd"))
         self.run_program("invert", "one.wav", "taps.txt")  # one number a line is no table
         self.assertEqual(self.run_response("--rate", "48k", "taps.txt").shape, (1, 65536))
 

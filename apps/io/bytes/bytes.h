@@ -52,7 +52,7 @@ void source_close(struct source *source);
 FILE *regular_open(const char *path, struct fault *fault);
 
 // Such a file as a text, without the mark of the order of bytes that some editors write in front,
-// for free; NULL, with a fault.
+// and with newlines in place of the carriage returns of old files, for free; NULL, with a fault.
 char *regular_read_text(const char *path, struct fault *fault);
 
 // Restricts a source at position 0 to the `size` bytes from `offset` on (SIZE_UNKNOWN: up to its

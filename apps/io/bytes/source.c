@@ -77,6 +77,8 @@ char *regular_read_text(const char *path, struct fault *fault)
         return NULL;
     }
     text[n] = 0;
+    for (char *c = text; (c = strchr(c, '\r')); c++)
+        if (c[1] != '\n') *c = '\n';
     if (strncmp(text, MARK, 3) == 0) memmove(text, text + 3, n - 2);
     return text;
 }
