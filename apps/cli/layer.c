@@ -273,7 +273,7 @@ static bool set_weight_shape(struct layer *layer, struct fault *fault)
     return true;
 }
 
-static bool layer_fail(const struct layer *layer, enum partita_status status, struct fault *fault)
+static bool succeeded(const struct layer *layer, enum partita_status status, struct fault *fault)
 {
     return option_words_of_status(fault, COMMAND_LAYER, status, &layer->log);
 }
@@ -334,8 +334,7 @@ static bool make_problem(struct layer *layer, struct fault *fault)
         if (!check_gradient(&layer->gy, &y, fault)) return false;
         if (layer->direction == FORWARD) layer->result = y;
     }
-    const enum partita_status status = partita_plan_create(p, &options, &layer->plan);
-    if (status) return layer_fail(layer, status, fault);
+    if (!succeeded(layer, partita_plan_create(p, &options, &layer->plan), fault)) return false;
     if (layer->direction == WEIGHT)
         layer->result = shaped(s->output, p,
                                (size_t[]){p->out_channels, p->in_channels / p->groups}, p->kernel);
@@ -368,7 +367,7 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
         status = partita_backward_weight(layer->plan, layer->result.samples, layer->x.samples,
                                          layer->gy.samples, NULL);
     layer->seconds = clock_seconds() - start;
-    return status == PARTITA_OK || layer_fail(layer, status, fault);
+    return succeeded(layer, status, fault);
 }
 
 static bool print_json(const struct layer *layer, struct fault *fault)
@@ -401,8 +400,8 @@ static bool save_bias(struct layer *layer, struct fault *fault)
     if (!npy_array_reserve(&layer->gb, fault)) return false;
     const enum partita_status status =
         partita_backward_bias(layer->plan, layer->gb.samples, layer->gy.samples, NULL);
-    if (status) return layer_fail(layer, status, fault);
-    return npy_array_save(&layer->gb, layer->settings->grad_bias, fault);
+    return succeeded(layer, status, fault) &&
+           npy_array_save(&layer->gb, layer->settings->grad_bias, fault);
 }
 
 static void layer_release(struct layer *layer)

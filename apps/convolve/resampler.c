@@ -34,7 +34,7 @@ bool taps_design(struct taps *ret, const struct partita_design *design, enum par
     memory_free(taps);
     if (!status) *ret = t;
     else taps_release(&t);
-    return !status || option_words_of_status(fault, command, status, &log);
+    return option_words_of_status(fault, command, status, &log);
 }
 
 // Of one part, real or imaginary, of a row: convolves it with every branch of the low pass, the

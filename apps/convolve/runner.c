@@ -290,8 +290,8 @@ static void begin_segment(struct runner *r, const char *previous)
 static bool take_segment(struct runner *r, void **y, size_t *ret_n, struct fault *fault)
 {
     void *results;
-    const enum partita_status status = segments_take(&r->segments, &results);
-    if (status) return option_words_of_status(fault, r->command, status, &r->log);
+    if (!option_words_of_status(fault, r->command, segments_take(&r->segments, &results), &r->log))
+        return false;
     *ret_n = segment_results(r);
     const struct channel_rows rows = {r->out_channels, r->bytes, *ret_n};
     if (r->kept) *y = results;

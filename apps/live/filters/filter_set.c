@@ -69,8 +69,7 @@ struct filter_set {
     char load_note[NOTE_SIZE]; // response.note
 };
 
-static bool filter_set_fail(const struct filter_set *set, enum partita_status status,
-                            struct fault *fault)
+static bool succeeded(const struct filter_set *set, enum partita_status status, struct fault *fault)
 {
     return option_words_of_status(fault, COMMAND_LIVE, status, &set->log);
 }
@@ -94,8 +93,7 @@ static bool create_plan(struct filter_set *set, struct fault *fault)
         .wisdom = set->wisdom,
         .log = {option_words_log, &set->log},
     };
-    enum partita_status status = partita_plan_create(&problem, &options, &set->plan);
-    return !status || filter_set_fail(set, status, fault);
+    return succeeded(set, partita_plan_create(&problem, &options, &set->plan), fault);
 }
 
 double filter_set_frequency(const struct filter_set *set, int point)
@@ -235,7 +233,7 @@ bool filter_set_open(struct filter_set **ret_set, const struct settings *setting
         enum partita_status status =
             partita_stream_open(set->plan, set->slots[0].filter, &set->stream);
         denormals_restore(mode);
-        good = !status || filter_set_fail(set, status, fault);
+        good = succeeded(set, status, fault);
     }
     for (int i = 0; responses && i < settings->irs.n; i++) response_release(&responses[i]);
     free(responses);
