@@ -217,8 +217,10 @@ bool measured_choose_format(struct audio_info *info, const struct settings *s, c
 }
 
 bool measured_store(const double *rows, const struct audio_info *info, const char *path,
-                    struct sample_counts *ret_counts, struct fault *fault)
+                    const struct settings *settings, uint64_t clipped, struct fault *fault)
 {
+    struct sample_counts counts = {0};
+    struct encoding held;
     const struct channel_rows from = {info->channels, sizeof *rows, (size_t)info->frames};
     const bool floats = info->encoding.kind == ENCODING_FLOAT && info->encoding.bytes == 4;
     for (size_t i = 0; i < from.channels * from.length; i++)
@@ -229,20 +231,15 @@ bool measured_store(const double *rows, const struct audio_info *info, const cha
     double *const frames = memory_allocate(from.channels * from.length * sizeof *frames);
     if (!frames) return memory_fault(fault, "%s: %zu frames", path, from.length);
     frames_interleave(frames, rows, &from, from.length);
-    const bool good = audio_write_all(path, info, PARTITA_F64, frames, ret_counts, fault);
+    const bool good = audio_write_all(path, info, PARTITA_F64, frames, &counts, fault);
     memory_free(frames);
-    return good;
-}
-
-void measured_warn_clipped(const struct settings *settings, const struct audio_info *info,
-                           const char *path, uint64_t clipped)
-{
-    struct encoding held;
-    if (!clipped) return;
+    clipped += counts.clipped;
+    if (!good || !clipped) return good;
     container_encoding(info->container, path, FLOATS, &held);
     report_warning(settings, "%s: %llu sample%s clipped; use %s", path, (unsigned long long)clipped,
                    clipped == 1 ? "" : "s",
                    held.kind == ENCODING_FLOAT ? "--output-format f32" : "a .wav");
+    return true;
 }
 
 bool measured_write(const struct measured *measured, const struct settings *settings,
@@ -251,12 +248,8 @@ bool measured_write(const struct measured *measured, const struct settings *sett
     const struct measured *m = measured;
     struct audio_info info = {
         .channels = m->channels, .rate = m->rate, .frames = m->frames, .rank = 2};
-    struct sample_counts counts = {0};
-    if (!measured_choose_format(&info, settings, path, fault) ||
-        !measured_store(m->samples, &info, path, &counts, fault))
-        return false;
-    measured_warn_clipped(settings, &info, path, counts.clipped);
-    return true;
+    return measured_choose_format(&info, settings, path, fault) &&
+           measured_store(m->samples, &info, path, settings, 0, fault);
 }
 
 void measured_release(struct measured *measured)

@@ -46,13 +46,10 @@ bool measured_is_table(const char *path);
 bool measured_choose_format(struct audio_info *info, const struct settings *settings,
                             const char *path, struct fault *fault);
 
-// Writes info->frames of rows[channels][frames].
+// Writes info->frames of rows[channels][frames]. Says what avoids that samples clip, if any do, or
+// if `clipped` of them did before.
 bool measured_store(const double *rows, const struct audio_info *info, const char *path,
-                    struct sample_counts *ret_counts, struct fault *fault);
-
-// Says how many samples of a file clipped, if any did, and what avoids it.
-void measured_warn_clipped(const struct settings *settings, const struct audio_info *info,
-                           const char *path, uint64_t clipped);
+                    const struct settings *settings, uint64_t clipped, struct fault *fault);
 
 // Writes a file of that format.
 bool measured_write(const struct measured *measured, const struct settings *settings,

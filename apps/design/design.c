@@ -111,13 +111,12 @@ static void warn_of_misses(struct achieved *a)
 static bool finish(struct achieved *a, struct fault *fault)
 {
     const struct settings *s = &a->settings;
-    struct sample_counts counts;
     FILE *to = strcmp(specification_out(s), "-") == 0 ? stderr : stdout;
     if (!achieved_find_interference(a)) return fault_set(fault, "out of memory");
     if (s->plot && !plot_write(a, fault)) return false;
     a->info.frames = a->n;
-    if (!measured_store(a->taps, &a->info, specification_out(s), &counts, fault)) return false;
-    measured_warn_clipped(s, &a->info, specification_out(s), a->clipped);
+    if (!measured_store(a->taps, &a->info, specification_out(s), s, a->clipped, fault))
+        return false;
     if (a->specification.amplification > 0)
         report_warning(s,
                        "%s: amplifies by up to %.2f dB, by which loud signals clip unless --gain "
