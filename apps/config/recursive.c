@@ -112,7 +112,8 @@ static bool read_section(struct camilladsp *c, const yaml_node_t *map,
     *s = type->section;
     for (const char *word = type->keys; *word;) {
         const size_t n = strcspn(word, "|");
-        snprintf(key, sizeof key, "%.*s", (int)n, word);
+        memcpy(key, word, n);
+        key[n] = 0;
         if (!read_key(c, map, key, !choice || word <= choice, s)) return false;
         word += n + (word[n] == '|');
     }
