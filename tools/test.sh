@@ -45,7 +45,7 @@ done
 step "gcc, FFTW only" env TEST_NAMES="$transforms" tools/suite.sh build-ci/fftw fast $strict -Ddebug=true \
     -Dc_args=-fno-var-tracking -Dfft=fftw -Dprogram=disabled -Dexamples=false -Dbench=false
 step "addresses and undefined behaviour, all of it" tools/sanitize.sh address,undefined --all
-fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy fuzz-text fuzz-sigmf fuzz-config fuzz-control fuzz-design fuzz-sofa'
+fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy fuzz-text fuzz-sigmf fuzz-config fuzz-control fuzz-design fuzz-equalizer fuzz-sofa'
 step "fuzzers" env CC=clang TEST_NAMES="$fuzzers" tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false -Dcuda=disabled \
     -Dhostdev=false -Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
 step "aarch64 under qemu" env TEST_ARGS='-t 10' TEST_NAMES='kernels fft-neon problem convolve-neon' tools/suite.sh \
