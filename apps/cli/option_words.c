@@ -131,7 +131,7 @@ bool option_words_fit(const struct settings *s, const bool given[MAX_OPTION_ROWS
     return !s->templates ||
            (check_given(given,
                         "|templates|mad|threshold|min-distance|peaks|normalised|format|iq|rate|"
-                        "channels|max-channels|max-memory|threads|json|quiet|help|",
+                        "range|channels|max-channels|max-memory|threads|json|quiet|help|",
                         true, "--templates", fault) &&
             (((s->threshold > 0 || s->mad > 0) && !(s->threshold > 1)) ||
              fault_set(fault,

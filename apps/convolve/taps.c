@@ -220,10 +220,10 @@ bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
                           const struct settings *settings, struct fault *fault)
 {
     const char *list = settings->ir_channel, *at = list;
+    char *end;
     size_t n = 0;
     if (!list) return true;
     do {
-        char *end;
         const unsigned long channel = strtoul(at, &end, 10);
         if (end == at || (*end && *end != ',') || n == MAX_WORDS || channel - 1 >= info->channels)
             return fault_usage(fault,
@@ -231,8 +231,8 @@ bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
                                "IR, at most %d, with commas between them",
                                list, info->channels, (int)MAX_WORDS);
         chosen[n++] = channel - 1;
-        at = end + (*end != 0);
-    } while (*at);
+        at = end + 1;
+    } while (*end);
     info->channels = n;
     info->outputs = 0;
     return true;

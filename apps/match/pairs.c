@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/interleave.h"
 #include "base/json_values.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -14,23 +13,23 @@
 #include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
+#include "config/words.h"
 #include "convolve/usage.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "io/formats/npy.h"
+#include "signals.h"
 
-enum { CHUNK = 1 << 14, PART_SAMPLES = 1 << 24 }; // frames read at once; of all signals
+enum { PART_SAMPLES = 1 << 24 }; // of all signals
 
 struct job {
     struct settings settings;
     const char *out;
-    struct audio_reader **in;
-    size_t n_inputs, n, max_channels; // n: signals, which are the channels of all inputs
-    size_t lag, window, part, pitch, n_windows;
+    struct signals signals; // the channels of all inputs
+    size_t lag, window, part, n_windows;
     uint64_t frames;
     double rate;
-    float *chunk, *x, *scaled; // x, scaled: [n][pitch]
-    uint64_t from, to;         // frames in x
+    float *scaled; // as the rows of signals
     size_t (*list)[2], n_pairs, n_results;
     struct partita_pairs *pairs;
     struct npy_array y;
@@ -48,8 +47,8 @@ static bool succeeded(const struct job *job, enum partita_status status, struct 
 
 static bool check_input(const struct job *job, const char *path, struct fault *fault)
 {
-    const struct audio_info *info = audio_reader_info(job->in[job->n_inputs - 1]),
-                            *first = audio_reader_info(job->in[0]);
+    const struct audio_info *info = audio_reader_info(job->signals.in[job->signals.n_in - 1]),
+                            *first = audio_reader_info(job->signals.in[0]);
     if (info->encoding.is_complex)
         return fault_set(fault, "%s: has complex samples; those of pairs are real", path);
     if (info->frames == SIZE_UNKNOWN || !info->frames)
@@ -69,21 +68,20 @@ static bool open_inputs(struct job *job, struct fault *fault)
     const size_t n = (size_t)s->n_operands - 1;
     struct audio_request request = {
         .max_channels = options_max_channels(s), .rate = s->rate, .wake_fd = -1};
-    job->in = calloc(n, sizeof(struct audio_reader *));
-    if (!job->in) return fault_set(fault, "out of memory");
+    struct signals *signals = &job->signals;
+    signals->in = calloc(n, sizeof(struct audio_reader *));
+    if (!signals->in) return fault_set(fault, "out of memory");
     for (size_t i = 0; i < n; i++) {
         const char *path = request.path = s->files[i];
         if (!temp_differs(job->out, &path, 1, fault) || !audio_check_regular(path, fault) ||
-            !audio_open(&job->in[i], &request, fault))
+            !audio_open(&signals->in[i], &request, fault))
             return false;
-        job->n_inputs++;
+        signals->n_in++;
         if (!check_input(job, path, fault)) return false;
-        const size_t channels = audio_reader_info(job->in[i])->channels;
-        job->n += channels;
-        job->max_channels = channels > job->max_channels ? channels : job->max_channels;
+        signals->n += audio_reader_info(signals->in[i])->channels;
     }
-    job->frames = audio_reader_info(job->in[0])->frames;
-    job->rate = audio_reader_info(job->in[0])->rate;
+    job->frames = audio_reader_info(signals->in[0])->frames;
+    job->rate = audio_reader_info(signals->in[0])->rate;
     return options_resolve_times(&job->settings, job->rate, fault);
 }
 
@@ -100,15 +98,12 @@ static bool choose_windows(struct job *job, struct fault *fault)
     if (option)
         return fault_set(fault, "--%s: must be below the %zu frames of a window; %s has %llu",
                          option, job->window, s->files[0], (unsigned long long)job->frames);
-    job->part = PART_SAMPLES / job->n + 8 * job->lag;
+    job->part = PART_SAMPLES / job->signals.n + 8 * job->lag;
     if (held || job->part > job->window) job->part = job->window;
-    job->pitch = job->part + (held ? 0 : 2 * job->lag);
-    const size_t bytes = job->n * job->pitch * sizeof *job->x;
-    job->chunk = memory_allocate(CHUNK * job->max_channels * sizeof *job->chunk);
-    job->x = memory_allocate(bytes);
-    if (s->normalised) job->scaled = memory_allocate(bytes);
-    return (job->chunk && job->x && (job->scaled || !s->normalised)) ||
-           memory_fault(fault, "%zu frames of %zu signals", job->pitch, job->n);
+    const size_t pitch = job->part + (held ? 0 : 2 * job->lag);
+    if (!signals_reserve(&job->signals, pitch, fault) || !s->normalised) return job->signals.x;
+    job->scaled = memory_allocate(job->signals.n * pitch * sizeof *job->scaled);
+    return job->scaled || memory_fault(fault, "%zu frames of %zu signals", pitch, job->signals.n);
 }
 
 static bool add_pair(struct job *job, size_t i, size_t j, size_t *capacity, struct fault *fault)
@@ -125,24 +120,23 @@ static bool add_pair(struct job *job, size_t i, size_t j, size_t *capacity, stru
 static bool list_pairs(struct job *job, struct fault *fault)
 {
     const char *path = job->settings.list;
-    size_t capacity = 0, bytes = 0, i, j;
-    char *line = NULL;
-    FILE *file = path ? regular_open(path, fault) : NULL;
-    bool good = file || !path;
-    for (i = 0; !path && i < job->n; i++)
-        for (j = i; good && j < job->n; j++) good = add_pair(job, i, j, &capacity, fault);
-    for (size_t row = 1; file && good && getline(&line, &bytes, file) >= 0; row++) {
+    size_t capacity = 0, i, j;
+    struct lines lines = {.rest = path ? regular_read_text(path, fault) : NULL};
+    char *text = lines.rest;
+    bool good = text || !path;
+    for (i = 0; !path && i < job->signals.n; i++)
+        for (j = i; good && j < job->signals.n; j++) good = add_pair(job, i, j, &capacity, fault);
+    for (char *line; good && (line = lines_next(&lines));) {
         int end = 0;
-        line[strcspn(line, "#\r\n")] = 0;
+        line[strcspn(line, "#\r")] = 0;
         if (!line[strspn(line, " \t")]) continue;
-        if (sscanf(line, "%zu%*[ \t,;]%zu %n", &i, &j, &end) < 2 || line[end] || i >= job->n ||
-            j >= job->n)
-            good = fault_set(fault, "%s: line %zu: '%.40s' is not two numbers of signals, 0 to %zu",
-                             path, row, line, job->n - 1);
+        if (sscanf(line, "%zu%*[ \t,;]%zu %n", &i, &j, &end) < 2 || line[end] ||
+            i >= job->signals.n || j >= job->signals.n)
+            good = fault_set(fault, "%s: line %d: '%.40s' is not two numbers of signals, 0 to %zu",
+                             path, lines.number, line, job->signals.n - 1);
         else good = add_pair(job, i, j, &capacity, fault);
     }
-    free(line);
-    if (file) fclose(file);
+    free(text);
     if (!good || job->n_pairs) return good;
     return fault_set(fault, "%s: has no pairs; a line has two numbers", path);
 }
@@ -175,7 +169,7 @@ static bool make_pairs(struct job *job, struct fault *fault)
     const struct settings *s = &job->settings;
     if (!list_pairs(job, fault)) return false;
     const struct partita_pairs_options options = {
-        .signals = job->n,
+        .signals = job->signals.n,
         .max_lag = job->lag,
         .pairs = job->list[0],
         .n_pairs = job->n_pairs,
@@ -203,37 +197,13 @@ static bool make_pairs(struct job *job, struct fault *fault)
     return make_hilbert(job, fault);
 }
 
-// Makes x hold the frames from .. to - 1, none of which is before those that it holds.
-static bool hold(struct job *job, uint64_t from, uint64_t to, struct fault *fault)
-{
-    float *row = job->x;
-    for (size_t k = 0; k < job->n_inputs; k++) {
-        const struct channel_rows rows = {.channels = audio_reader_info(job->in[k])->channels,
-                                          .bytes = sizeof *row,
-                                          .length = job->pitch};
-        for (size_t c = 0; c < rows.channels; c++)
-            memmove(row + c * job->pitch, row + c * job->pitch + (from - job->from),
-                    (job->to - from) * sizeof *row);
-        for (uint64_t at = job->to; at < to;) {
-            size_t n = to - at < CHUNK ? (size_t)(to - at) : CHUNK;
-            if (!audio_read(job->in[k], PARTITA_F32, job->chunk, n, &n, fault)) return false;
-            if (!n) return fault_set(fault, "%s", audio_shortfall(job->in[k]));
-            frames_deinterleave(row + (at - from), job->chunk, &rows, n);
-            at += n;
-        }
-        row += rows.channels * job->pitch;
-    }
-    job->from = from;
-    job->to = to;
-    return true;
-}
-
 // The window in x with the energy 1 for each signal; silence stays.
 static const float *scale(struct job *job)
 {
     const bool zero_mean = job->settings.normalised == NORMALISED_ZERO_MEAN;
-    for (size_t i = 0; i < job->n; i++) {
-        const float *x = job->x + i * job->pitch;
+    const size_t pitch = job->signals.pitch;
+    for (size_t i = 0; i < job->signals.n; i++) {
+        const float *x = job->signals.x + i * pitch;
         double mean = 0, energy = 0;
         for (size_t k = 0; zero_mean && k < job->window; k++)
             mean += (double)x[k] / (double)job->window;
@@ -241,7 +211,7 @@ static const float *scale(struct job *job)
             energy += ((double)x[k] - mean) * ((double)x[k] - mean);
         const double factor = energy > 0 ? 1 / sqrt(energy) : 1;
         for (size_t k = 0; k < job->window; k++)
-            job->scaled[i * job->pitch + k] = (float)(((double)x[k] - mean) * factor);
+            job->scaled[i * pitch + k] = (float)(((double)x[k] - mean) * factor);
     }
     return job->scaled;
 }
@@ -282,12 +252,12 @@ static bool add_windows(struct job *job, struct fault *fault)
             next = end - at < job->part ? end : at + job->part;
             const size_t before = at - start < job->lag ? at - start : job->lag,
                          after = end - next < job->lag ? end - next : job->lag;
-            if (!hold(job, at - before, next + after, fault)) return false;
-            const float *x = job->scaled ? scale(job) : job->x;
-            if (!succeeded(
-                    job,
-                    partita_pairs_add(job->pairs, x + before, job->pitch, before, next - at, after),
-                    fault))
+            if (!signals_hold(&job->signals, at - before, next + after, fault)) return false;
+            const float *x = job->scaled ? scale(job) : job->signals.x;
+            if (!succeeded(job,
+                           partita_pairs_add(job->pairs, x + before, job->signals.pitch, before,
+                                             next - at, after),
+                           fault))
                 return false;
         }
         if (job->phases[0] && !add_phases(job, fault)) return false;
@@ -355,19 +325,15 @@ int pairs_main(const struct settings *settings)
     interrupt_install();
     const bool done = run(&job, &fault);
     int status = done ? EXIT_DONE : report_fault(COMMAND_PAIRS, &fault, EXIT_FAILED);
-    for (size_t i = 0; i < job.n_inputs; i++) {
-        if (done && report_input(settings, job.in[i])) status = EXIT_DEGRADED;
-        audio_reader_close(job.in[i]);
-    }
+    for (size_t i = 0; done && i < job.signals.n_in; i++)
+        if (report_input(settings, job.signals.in[i])) status = EXIT_DEGRADED;
+    signals_release(&job.signals);
     partita_pairs_destroy(job.pairs);
     partita_filter_destroy(job.hilbert_taps);
     partita_plan_destroy(job.hilbert);
     for (int i = 0; i < 4; i++) memory_free(job.phases[i]);
     npy_array_release(&job.y);
-    memory_free(job.chunk);
-    memory_free(job.x);
     memory_free(job.scaled);
     free(job.list);
-    free(job.in);
     return report_close(COMMAND_PAIRS, status);
 }

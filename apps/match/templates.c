@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `partita correlate --templates`: where many templates of all channels are in a signal. The signal
-// is in memory, and so are templates and spectra.
+// `partita correlate --templates`: where many templates of all channels are in a signal. Memory
+// holds templates, spectra and a piece of the signal; a signal of unknown length as a whole.
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -9,17 +9,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../lib/base/sizes.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
+#include "convolve/shard.h"
 #include "convolve/usage.h"
 #include "correlate/search.h"
 #include "io/bytes/temp.h"
 #include "io/formats/npy.h"
 #include "io/frames.h"
+#include "signals.h"
 
 struct template
 {
@@ -30,14 +33,17 @@ struct template
 
 struct job {
     struct settings settings;
-    struct audio_reader *in;
-    size_t channels, n; // of IN
-    float **x;          // [channels] rows of n samples
+    struct signals signals; // the channels of IN
+    size_t frames;
+    const float **x; // [channels], for a piece
     struct template *templates;
     const float **samples; // those of templates, and so on
     size_t *lengths;
     const char **names;
-    size_t n_templates, capacity, n_shared; // n_shared: that this process searches
+    size_t n_templates, capacity;
+    // Of several processes: of the templates one in n_shares, n_shared, are searched by this one.
+    size_t share, n_shares, n_shared;
+    size_t piece_from, begin, end; // the first frame of the piece; matches count from begin to end
     struct processes processes;
     struct search search;   // .channel of peaks: index of the template
     struct fault log, lack; // of memory for what was found
@@ -54,14 +60,14 @@ static int compare_templates(const void *a, const void *b)
 static bool check_template(const struct job *job, const struct audio_info *info, const char *path,
                            struct fault *fault)
 {
-    const double rate = audio_reader_info(job->in)->rate;
+    const double rate = audio_reader_info(job->signals.in[0])->rate;
     const char *in = operand_name(&job->settings, 1);
     if (info->encoding.is_complex)
         return fault_set(fault, "%s: has complex samples; those of templates are real", path);
-    if (info->channels != 1 && info->channels != job->channels)
+    if (info->channels != 1 && info->channels != job->signals.n)
         return fault_set(fault,
                          "%s: has %zu channels; a template for %s has %zu, or one for all of them",
-                         path, info->channels, in, job->channels);
+                         path, info->channels, in, job->signals.n);
     return !(info->rate > 0 && rate > 0) || rates_agree(info->rate, rate) ||
            fault_set(fault,
                      "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; convert one of "
@@ -78,11 +84,11 @@ static bool take_template(struct job *job, const struct frames *f, const char *p
     job->templates = grown;
     struct template *t = &grown[job->n_templates++];
     *t = (struct template){strdup(path_base(path)),
-                           memory_allocate(job->channels * f->n * sizeof *t->samples), f->n};
+                           memory_allocate(job->signals.n * f->n * sizeof *t->samples), f->n};
     if (!t->name || !t->samples) return memory_fault(fault, "%s: a template", path);
     char *suffix = strrchr(t->name, '.');
     if (suffix && suffix != t->name) *suffix = 0;
-    for (size_t c = 0; c < job->channels; c++)
+    for (size_t c = 0; c < job->signals.n; c++)
         frames_copy_channel(f, c % f->channels, t->samples + c * f->n);
     return true;
 }
@@ -156,55 +162,47 @@ static bool load_templates(struct job *job, struct fault *fault)
 static bool open_signal(struct job *job, const struct encoding *raw, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    if (!usage_open_signal(&job->in, s, s->format ? raw : NULL, fault)) return false;
-    const struct audio_info *in = audio_reader_info(job->in);
+    struct signals *signals = &job->signals;
+    signals->in = calloc(1, sizeof(struct audio_reader *));
+    if (!signals->in) return fault_set(fault, "out of memory");
+    *signals = (struct signals){.in = signals->in, .n_in = 1, .may_end = true};
+    if (!usage_open_signal(signals->in, s, s->format ? raw : NULL, fault)) return false;
+    const struct audio_info *in = audio_reader_info(signals->in[0]);
     if (in->encoding.is_complex)
         return fault_set(fault, "%s: has complex samples; --templates are searched in real ones",
                          operand_name(s, 1));
-    job->channels = in->channels;
+    signals->n = in->channels;
     job->x = calloc(in->channels, sizeof *job->x);
     if (!job->x) return fault_set(fault, "out of memory");
     return options_resolve_times(&job->settings, in->rate, fault);
 }
 
-// Reads all of IN; samples that are not finite are gaps.
-static bool read_signal(struct job *job, struct fault *fault)
+// The length of a pipe is known when all of it is in memory.
+static bool measure_signal(struct job *job, struct fault *fault)
 {
-    enum { CHUNK = 1 << 14, UNKNOWN = 1 << 20 };
-    const uint64_t frames = audio_reader_info(job->in)->frames;
-    size_t capacity = 0, got = 1;
-    float *chunk = memory_allocate(CHUNK * job->channels * sizeof *chunk);
-    bool good = chunk || memory_fault(fault, "%d frames of IN", CHUNK);
-    while (good && got) {
-        good = audio_read(job->in, PARTITA_F32, chunk, CHUNK, &got, fault);
-        if (!good) break;
-        const bool grows = job->n + got > capacity;
-        if (grows) capacity = capacity ? 2 * capacity : frames == SIZE_UNKNOWN ? UNKNOWN : frames;
-        for (size_t c = 0; good && c < job->channels; c++) {
-            float *row = grows ? memory_resize(job->x[c], capacity * sizeof *row) : job->x[c];
-            good = row || memory_fault(fault, "%zu frames of IN", capacity);
-            if (!good) break;
-            job->x[c] = row;
-            for (size_t i = 0; i < got; i++) row[job->n + i] = chunk[i * job->channels + c];
-        }
-        job->n += got;
+    struct signals *signals = &job->signals;
+    uint64_t frames = audio_reader_info(signals->in[0])->frames;
+    for (size_t room = 1 << 20; frames == SIZE_UNKNOWN; room *= 2) {
+        if (!signals_reserve(signals, room, fault) || !signals_hold(signals, 0, room, fault))
+            return false;
+        if (signals->to < room) frames = signals->to;
     }
-    memory_free(chunk);
-    return good;
+    job->frames = (size_t)frames;
+    return true;
 }
 
 // The number among all templates of one that this process searches.
 static size_t number_of(const struct job *job, size_t i)
 {
-    const size_t n = job->processes.n ? job->processes.n : 1;
-    return i < job->n_shared ? job->processes.rank + i * n : job->n_templates - 1;
+    return i < job->n_shared ? job->share + i * job->n_shares : job->n_templates - 1;
 }
 
 static void take_match(void *context, const struct partita_match *match)
 {
     struct job *job = context;
-    if (match->template_index >= job->n_shared) return;
-    const struct peak peak = {.index = match->time,
+    const size_t time = job->piece_from + match->time;
+    if (match->template_index >= job->n_shared || time < job->begin || time >= job->end) return;
+    const struct peak peak = {.index = time,
                               .channel = number_of(job, match->template_index),
                               .magnitude = fabs(match->value),
                               .phase = match->value < 0 ? M_PI : 0,
@@ -226,10 +224,9 @@ static bool explain(const struct job *job, enum partita_status status, struct fa
 // Of several processes each searches every n-th template, and the longest, which determines bits.
 static size_t share_templates(struct job *job)
 {
-    const struct processes *p = &job->processes;
     const size_t last = job->n_templates - 1, length = job->lengths[last];
     const float *longest = job->samples[last];
-    for (size_t i = p->rank; i <= last; i += p->n ? p->n : 1, job->n_shared++) {
+    for (size_t i = job->share; i <= last; i += job->n_shares, job->n_shared++) {
         job->samples[job->n_shared] = job->samples[i];
         job->lengths[job->n_shared] = job->lengths[i];
     }
@@ -239,32 +236,69 @@ static size_t share_templates(struct job *job)
     return job->n_shared + 1;
 }
 
+// Searches the pieces from `first` on, before `last`. Of the frames around a piece, matches in it
+// depend on those that are closer than the distance, and on what is under templates there.
+static bool search_pieces(struct job *job, const struct partita_match_options *options,
+                          const size_t pieces[2], size_t size, struct fault *fault)
+{
+    struct signals *signals = &job->signals;
+    const size_t before = options->distance, after = before + job->lengths[options->templates - 1];
+    if (pieces[0] < pieces[1] && !signals->x &&
+        !signals_reserve(signals, size_min(before + size + after, job->frames), fault))
+        return false;
+    for (size_t i = pieces[0]; i < pieces[1]; i++) {
+        job->begin = i * size;
+        job->end = job->begin + size;
+        job->piece_from = job->begin - size_min(job->begin, before);
+        const size_t to = size_min(job->end + after, job->frames);
+        if (to > signals->to && !signals_hold(signals, job->piece_from, to, fault)) return false;
+        const size_t n = size_min(to, signals->to) - job->piece_from;
+        for (size_t c = 0; c < signals->n; c++)
+            job->x[c] = signals->x + c * signals->pitch + (job->piece_from - signals->from);
+        const enum partita_status status = partita_match_templates(options, job->x, n);
+        if (status) return explain(job, status, fault);
+        if (*job->lack.text) return fault_set(fault, "%s", job->lack.text);
+    }
+    return true;
+}
+
+// Pieces, whose sizes depend on no process, are those of partita.signal.match_templates. Processes
+// share time as far as there are pieces, and then templates.
 static bool find_matches(struct job *job, struct fault *fault)
 {
+    enum { PIECE = 1 << 22 };
     const struct settings *s = &job->settings;
-    const size_t last = job->n_templates - 1;
-    if (job->lengths[last] > job->n)
+    const size_t last = job->n_templates - 1, longest = job->lengths[last];
+    if (longest > job->frames)
         return fault_set(fault, "%s: template %s has %zu frames, %s only %zu", s->operands[0],
-                         job->names[last], job->lengths[last], operand_name(s, 1), job->n);
+                         job->names[last], longest, operand_name(s, 1), job->frames);
+    const size_t distance = s->min_distance ? (size_t)s->min_distance : longest,
+                 around = 2 * distance + longest, max = size_max(PIECE, 16 * around),
+                 size = size_split_even(job->frames, job->frames > max ? max - around : max),
+                 n_pieces = ceil_div(job->frames, size);
+    uint64_t part = job->processes.rank + 1, parts = size_max(job->processes.n, 1), periods;
+    if (s->range && !shard_parse(s->range, &part, &parts, fault)) return false;
+    for (periods = parts; !s->range && (periods > n_pieces || parts % periods);) periods--;
+    job->n_shares = parts / periods;
+    job->share = (part - 1) % job->n_shares;
+    const size_t period = (part - 1) / job->n_shares;
     const struct partita_match_options options = {
         .templates = share_templates(job),
-        .channels = job->channels,
+        .channels = job->signals.n,
         .samples = job->samples,
         .lengths = job->lengths,
         .zero_mean = s->normalised == NORMALISED_ZERO_MEAN,
         .threshold = isnan(s->threshold) ? 0 : s->threshold,
         .mad = s->mad,
-        .distance = (size_t)s->min_distance,
+        .distance = distance,
         .threads = (int)s->threads,
         .report = take_match,
         .context = job,
         .log = {option_words_log, &job->log},
         .allocator = memory_allocator(),
     };
-    const enum partita_status status =
-        partita_match_templates(&options, (const float *const *)job->x, job->n);
-    if (status) return explain(job, status, fault);
-    return !*job->lack.text || fault_set(fault, "%s", job->lack.text);
+    const size_t pieces[2] = {n_pieces * period / periods, n_pieces * (period + 1) / periods};
+    return search_pieces(job, &options, pieces, size, fault);
 }
 
 static bool print_matches(struct job *job, struct fault *fault)
@@ -274,7 +308,7 @@ static bool print_matches(struct job *job, struct fault *fault)
     struct peak_report *report = &job->search.report;
     *report = (struct peak_report){.to = stdout,
                                    .json = job->settings.json,
-                                   .rate = audio_reader_info(job->in)->rate,
+                                   .rate = audio_reader_info(job->signals.in[0])->rate,
                                    .stride = 1,
                                    .names = job->names};
     if (!job->processes.rank) peak_report_begin(report);
@@ -289,14 +323,13 @@ static void release(struct job *job)
         free(job->templates[i].name);
         memory_free(job->templates[i].samples);
     }
-    for (size_t c = 0; job->x && c < job->channels; c++) memory_free(job->x[c]);
     free(job->x);
     free(job->templates);
     free(job->samples);
     free(job->lengths);
     free(job->names);
     search_close(&job->search);
-    audio_reader_close(job->in);
+    signals_release(&job->signals);
 }
 
 int correlate_main(const struct settings *settings)
@@ -309,13 +342,14 @@ int correlate_main(const struct settings *settings)
     if (good) good = usage_check(&job.settings, &raw, &none, &fault), fault.usage = !good;
     interrupt_install();
     good = good && open_signal(&job, &raw, &fault) && load_templates(&job, &fault) &&
-           read_signal(&job, &fault) && find_matches(&job, &fault);
+           measure_signal(&job, &fault) && find_matches(&job, &fault);
     good = processes_agree(&job.processes, good, &fault) && print_matches(&job, &fault);
     int status = fault.usage ? EXIT_USAGE : EXIT_FAILED;
     if (good) {
-        const bool interrupted = audio_interrupted(job.in),
-                   degraded = report_input(&job.settings, job.in) || interrupted;
-        if (interrupted) report_warning(&job.settings, "interrupted after %zu frames", job.n);
+        const struct audio_reader *in = job.signals.in[0];
+        const bool interrupted = audio_interrupted(in),
+                   degraded = report_input(&job.settings, in) || interrupted;
+        if (interrupted) report_warning(&job.settings, "interrupted after %zu frames", job.frames);
         status = report_close(COMMAND_CORRELATE, degraded ? EXIT_DEGRADED : EXIT_DONE);
     } else if (!job.processes.rank) report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
     release(&job);

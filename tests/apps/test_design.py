@@ -95,7 +95,7 @@ class Design(Case):
 
     def test_tables_may_have_comments_and_columns(self):
         points = [(100, 0), (1000, -6), (10000, 3)]
-        forms = {"a.txt": "".join("%g %g\n" % p for p in points),
+        forms = {"a.txt": "\ufeff" + "".join("%g %g\n" % p for p in points),
                  "b.csv": "# target\n\n" + "".join("%g,%g,12\r\n" % p for p in points),
                  "c.txt": "* a program's comment\n" + "".join("  %g\t%g;\n" % p for p in points)}
         for name, text in forms.items():

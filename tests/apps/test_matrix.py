@@ -92,7 +92,7 @@ class Matrix(Case):
                    np.array([np.convolve(c, np.append(np.zeros(3), self.h[0, 1] * 1j)) for c in x]))
         self.run_program("correlate", "--ir-channel", 3, "out_in.npy", "x.npy", "y.npy")
         self.close(np.load("y.npy"), np.array([np.correlate(c, self.h[1, 0], "full") for c in x]))
-        for wrong in ("0", "5", "-1", "x", "1,,2", "1;2", "", "1x", "99999999999999999999"):
+        for wrong in ("0", "5", "-1", "x", "1,,2", "1,", "1;2", "", "1x", "99999999999999999999"):
             self.fails("convolve", "--ir-channel", wrong, "out_in.npy", "x.npy", "out.npy", rc=2,
                        says="--ir-channel %s: must be numbers from 1 to 4, the channels of IR" % wrong)
         self.fails("convolve", "--ir-channel", "1,2,3", "out_in.npy", "x.npy", "out.npy", says="3 channels")

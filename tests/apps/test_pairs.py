@@ -127,7 +127,7 @@ class Results(Pairs):
 
     def test_lists_and_json(self):
         whole, _ = self.result("--max-lag", 40)
-        self.write("list.txt", b"# a comment\r\n2 0\r\n\n 1\t,1 \n0 1 # last")
+        self.write("list.txt", b"\xef\xbb\xbf# a comment\r\n2 0\r\n\n 1\t,1 \n0 1 # last")
         y, lines = self.result("--max-lag", 40, "--list", "list.txt")
         self.assertEqual([line[:3] for line in lines[1:]], [["2", "0", "-33"], [*"110"], [*"017"]])
         np.testing.assert_array_equal(y[1:], whole[[3, 1]])
@@ -173,7 +173,8 @@ class Mistakes(Pairs):
     def test_lists(self):
         for text, says in ((b"0 1\n\n0 3\n", "bad.txt: line 3: '0 3' is not two numbers of signals, 0 to 2"),
                            (b"0 -1\n", "bad.txt: line 1"), (b"0\n1\n", "bad.txt: line 1: '0'"), (b"0 1 2", "bad.txt: line 1"),
-                           (b"0.5 1", "bad.txt: line 1"), (b"\x93NUMPY\x01\x00", "bad.txt: line 1"),
+                           (b"0.5 1", "bad.txt: line 1"), (b"\x93NUMPY\x01\x00", "bad.txt: holds a zero byte; it is no text"),
+                           (b"\xef\xbb\xbf0 1\r5 6", "bad.txt: line 2: '5 6'"),
                            (b"# nothing\n", "bad.txt: has no pairs; a line has two numbers"), (b"", "bad.txt: has no pairs")):
             self.write("bad.txt", text)
             self.fails("pairs", "--max-lag", 9, "--list", "bad.txt", "two.wav", "third.wav", "y.npy", says=says)

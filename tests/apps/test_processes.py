@@ -136,6 +136,14 @@ class Brief(Processes):
             self.assertEqual(self.together(n, *arguments), (expected, []))
         self.assertEqual(self.together(3, *arguments[:-2], "--peaks", 4, "x.npy")[0],
                          self.run_program(*arguments[:-2], "--peaks", 4, "x.npy").stdout.decode())
+        x = self.random.integers(-99, 100, (2, 9000000)).astype("i2")
+        for at in range(2000, 9000000, 999999):  # in all three pieces, some at their ends
+            x[:, at:at + 61] += (99 * np.load("bank/t2.npy")).astype("i2")
+        np.save("long.npy", x)
+        expected = self.run_program(*arguments[:-1], "long.npy").stdout.decode()
+        self.assertGreaterEqual(expected.count('"t2"'), 9)
+        for n in (2, 3, 6):  # which share three pieces by time, the last the templates, too
+            self.assertEqual(self.together(n, *arguments[:-1], "long.npy"), (expected, []))
         np.save("bank/t2.npy", np.zeros((2, 61)))
         self.fails_together(3, *arguments, says=["bank: channel 0 of template t2 is constant"])
         self.fails_together(2, *arguments[:-1], "none.npy", says=["none.npy: cannot open"])

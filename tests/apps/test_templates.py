@@ -108,6 +108,28 @@ class Results(Templates):
         only = [line for line in whole.splitlines() if line.endswith((b" a", b"template"))]
         self.assertEqual(self.run_program("correlate", "--templates", "bank/a.npy", *options, "x.npy").stdout.splitlines(), only)
 
+    def test_pieces_and_ranges(self):
+        """A file is searched in pieces of at most 2**22 frames; maxima at their ends are those of the whole signal."""
+        x = self.random.integers(-99, 100, 9000000)
+        h = self.random.integers(-99, 100, 64)
+        for cut in (3000000, 6000000):
+            for k, at in enumerate((cut - 300, cut - 64, cut - 1, cut + 120, cut + 121 + 64)):
+                x[at:at + 64] = x[at:at + 64] // (6 - k) + h
+        np.save("long.npy", x.astype("i2"))
+        np.save("h.npy", h.astype("f4"))
+        sums = np.cumsum(np.concatenate(([0], x * x)))
+        v = np.correlate(x.astype("f8"), h, "valid") / np.sqrt((sums[64:] - sums[:-64]) * float(h @ h))
+        options = ("--templates", "h.npy", "--threshold", 0.62, "--min-distance", 150)
+        expected = peaks_of(v, 0.62, 150)
+        self.assertGreater(len(expected), 3)
+        self.same(self.lines(*options, "--max-memory", "40M", "long.npy"), [(t, v[t], "h") for t in expected])
+        whole = self.run_program("correlate", *options, "long.npy").stdout
+        for n in (2, 5):  # there are three pieces
+            parts = [self.run_program("correlate", *options, "--range", "%d/%d" % (k + 1, n), "-q", "long.npy").stdout for k in range(n)]
+            self.assertEqual(b"".join(part.split(b"\n", 1)[1] for part in parts), whole.split(b"\n", 1)[1])
+        done = self.run_program("correlate", *options, "--format", "i16", "-", stdin=x.astype("i2").tobytes())
+        self.assertEqual(done.stdout, whole)
+
     def test_the_largest_as_json(self):
         largest = sorted(sorted(self.expected(0.2), key=lambda e: -abs(e[1]))[:4])
         done = self.run_program("correlate", "--templates", "bank", "--threshold", 0.2, "--peaks", 4, "--json", "x.npy")
@@ -140,6 +162,7 @@ class Mistakes(Templates):
                               (["--mad", 8, "--max-lag", 3], "--max-lag does not go with --templates"),
                               (["--mad", 8, "--precision", "f64"], "--precision does not go with --templates"),
                               (["--mad", 0], "--mad 0: is not a number from 1"),
+                              (["--mad", 8, "--range", "4/3"], "--range 4/3: is not K/N"),
                               (["--mad", 8, "--threshold", -1], "--threshold -1: is not a magnitude")):
             self.refused("--templates", "bank", *options, "x.npy", says=says, rc=2)
         self.refused("--templates", "bank", "--mad", 8, "x.npy", "y.npy", says="and no OUT, but 2 names are given", rc=2)

@@ -59,7 +59,7 @@ FILE *regular_open(const char *path, struct fault *fault)
 
 char *regular_read_text(const char *path, struct fault *fault)
 {
-    enum { MAX_TEXT = 8 << 20 }; // a configuration may hold taps
+    enum { MAX_TEXT = 64 << 20 }; // taps of a configuration, millions of pairs
     static const char MARK[] = "\xEF\xBB\xBF";
     FILE *file = regular_open(path, fault);
     char *text = file ? malloc(MAX_TEXT) : NULL;
@@ -68,7 +68,7 @@ char *regular_read_text(const char *path, struct fault *fault)
     if (!file) return NULL;
     if (!text) why = "out of memory";
     else if (ferror(file)) why = strerror(errno);
-    else if (n == MAX_TEXT) why = "is larger than 8 MB";
+    else if (n == MAX_TEXT) why = "is larger than 64 MB";
     else if (memchr(text, 0, n)) why = "holds a zero byte; it is no text";
     fclose(file);
     if (why) {
