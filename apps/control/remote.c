@@ -8,6 +8,15 @@
 
 enum { MAX_PORT = 65535 };
 
+// The address between brackets, or of a name that is this machine's own everywhere; NULL: no
+// memory.
+static char *numeric_host(const char *text, size_t n)
+{
+    if (n == strlen("localhost") && strncmp(text, "localhost", n) == 0) return strdup("127.0.0.1");
+    if (*text == '[' && text[n - 1] == ']' && memchr(text, ':', n)) return strndup(text + 1, n - 2);
+    return strndup(text, n);
+}
+
 // getaddrinfo takes ports modulo 65536 and accepts none, so ports are checked here. The names of
 // ports (/etc/services) are not accepted.
 struct addrinfo *address_find(const char *option, const char *text, int kind, struct fault *fault)
@@ -25,7 +34,7 @@ struct addrinfo *address_find(const char *option, const char *text, int kind, st
                     option, text, MAX_PORT);
         return NULL;
     }
-    char *host = colon ? strndup(text, (size_t)(colon - text)) : strdup("127.0.0.1");
+    char *host = colon ? numeric_host(text, (size_t)(colon - text)) : strdup("127.0.0.1");
     const int error = host ? getaddrinfo(host, port, &hints, &found) : EAI_MEMORY;
     free(host);
     if (!error) return found;

@@ -18,9 +18,9 @@ struct remote {
     void (*answer)(struct remote *remote, uint64_t ticket, const char *line);
 };
 
-// Finds the address PORT or ADDRESS:PORT, which the caller frees with freeaddrinfo; without ADDRESS
-// it is this machine's own. kind: SOCK_STREAM or SOCK_DGRAM. NULL, with a fault that names the
-// option: the text is none, with a port from 1 to 65535.
+// Finds the address PORT or ADDRESS:PORT, which the caller frees with freeaddrinfo; without
+// ADDRESS, and for localhost, it is this machine's own. kind: SOCK_STREAM or SOCK_DGRAM. NULL, with
+// a fault that names the option: the text is none, with a port from 1 to 65535.
 struct addrinfo *address_find(const char *option, const char *text, int kind, struct fault *fault);
 
 // Commands as Open Sound Control messages over UDP: /partita/gain with the number -6 is the line
@@ -34,10 +34,10 @@ bool osc_open(struct remote **ret, const char *address, struct fault *fault);
 
 // The page that steers a run: an HTTP server that sends one page, and executes the lines that this
 // posts to /command. A WAV that is posted to /load?name=x.wav becomes the line "load" with a
-// temporary file, which is removed when the answer is known. Receives as osc_open, and prints where
-// a browser finds the page: for an address of other machines with a token, without which nothing is
-// answered. Its end tells requests that wait that the program ends. False, with a fault, also if
-// the program was built without libmicrohttpd.
+// temporary file, which is removed if it is refused, when the next one is loaded, or at the end.
+// Receives as osc_open, and prints where a browser finds the page: for an address of other machines
+// with a token, without which nothing is answered. Its end tells requests that wait that the
+// program ends. False, with a fault, also if the program was built without libmicrohttpd.
 bool web_open(struct remote **ret, const char *address, struct fault *fault);
 
 enum { N_REMOTES = 2, REMOTES_MAX_FILES = CONTROL_MAX_FILES + N_REMOTES };

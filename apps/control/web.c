@@ -6,9 +6,12 @@
 //
 // A page of another site may send requests too. Its browser names that site in Origin, which must
 // be the Host; and a name whose address became this machine's (DNS rebinding) is no Host of it.
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +27,34 @@ enum {
     MAX_UPLOAD = 256 << 20,
     MAX_PARTS = 64, // between two looks at the audio device
     NAME_BYTES = 128,
+    HOST_BYTES = 128,
     TOKEN_BYTES = 16,
     PATH_BYTES = 512,
 };
+
+// The library is loaded by web_open: GnuTLS, on which it depends, would delay every start of the
+// program.
+#define EACH_CALL(X)                                                                               \
+    X(add_response_header)                                                                         \
+    X(create_response_from_buffer)                                                                 \
+    X(destroy_response)                                                                            \
+    X(get_daemon_info)                                                                             \
+    X(get_reason_phrase_for)                                                                       \
+    X(get_timeout)                                                                                 \
+    X(lookup_connection_value)                                                                     \
+    X(queue_response)                                                                              \
+    X(resume_connection)                                                                           \
+    X(run)                                                                                         \
+    X(start_daemon)                                                                                \
+    X(stop_daemon)                                                                                 \
+    X(suspend_connection)
+#define POINTER(name) __typeof__(MHD_##name) *name;
+#define NAME(name) "MHD_" #name,
+static const char LIBRARY[] = "libmicrohttpd.so.12";
+static const char *const call_names[] = {EACH_CALL(NAME)};
+static struct {
+    EACH_CALL(POINTER)
+} mhd;
 
 static const unsigned char page[] = {
 #include "page.inc"
@@ -39,7 +67,7 @@ struct request {
     char line[CONTROL_LINE_BYTES];
     size_t n;              // bytes of the line or of the upload
     int fd;                // of the upload; -1: none
-    char path[PATH_BYTES]; // of the upload
+    char path[PATH_BYTES]; // of the upload; empty: nothing is to be removed
     uint64_t ticket;
     char *answer;
 };
@@ -50,7 +78,8 @@ struct web {
     struct request *waiting; // for their ticket
     control_line_fn *run;
     void *user;
-    const char *address, *port;
+    char kept[PATH_BYTES]; // of the upload that was loaded last, for `reload`; empty: none
+    char host[HOST_BYTES]; // as in an address of HTTP, with the port
     char token[2 * TOKEN_BYTES + 1]; // empty: none is needed
 };
 
@@ -64,13 +93,13 @@ static enum MHD_Result send_text(struct MHD_Connection *c, unsigned status, cons
         {"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src "
                                     "'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'"}};
     struct MHD_Response *r =
-        MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
+        mhd.create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
     if (!r) return MHD_NO;
-    MHD_add_response_header(r, "Content-Type", type);
+    mhd.add_response_header(r, "Content-Type", type);
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
-        MHD_add_response_header(r, headers[i][0], headers[i][1]);
-    const enum MHD_Result result = MHD_queue_response(c, status, r);
-    MHD_destroy_response(r);
+        mhd.add_response_header(r, headers[i][0], headers[i][1]);
+    const enum MHD_Result result = mhd.queue_response(c, status, r);
+    mhd.destroy_response(r);
     return result;
 }
 
@@ -78,19 +107,19 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status)
 {
     char text[128];
     snprintf(text, sizeof text, "{\"ok\":false,\"error\":\"%s\"}\n",
-             MHD_get_reason_phrase_for(status));
+             mhd.get_reason_phrase_for(status));
     return send_text(c, status, "application/json", text);
 }
 
-// The names of this machine for its own programs, and the address as it was given.
+// The address as it was given, and the names of this machine for its own programs.
 static bool is_own_host(const struct web *w, const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
-    char name[32];
-    bool found = strcmp(host, w->address) == 0;
+    const char *port = strrchr(w->host, ':');
+    bool found = strcmp(host, w->host) == 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(name, sizeof name, "%s:%s", names[i], w->port);
-        found = found || strcasecmp(host, name) == 0;
+        const size_t n = strlen(names[i]);
+        found = found || (strncasecmp(host, names[i], n) == 0 && strcmp(host + n, port) == 0);
     }
     return found;
 }
@@ -107,10 +136,10 @@ static bool is_token(const struct web *w, const char *given)
 static unsigned check_request(const struct web *w, struct MHD_Connection *c, const char *url,
                               const char *method)
 {
-    const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host"),
-               *origin = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin"),
-               *token = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token"),
-               *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
+    const char *host = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Host"),
+               *origin = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Origin"),
+               *token = mhd.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token"),
+               *length = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
     const bool is_page = strcmp(url, "/") == 0;
     if (!host) return MHD_HTTP_BAD_REQUEST;
     if (!*w->token && !is_own_host(w, host)) return MHD_HTTP_FORBIDDEN;
@@ -134,7 +163,7 @@ static unsigned open_upload(struct request *r, const char *name)
         return MHD_HTTP_BAD_REQUEST;
     snprintf(r->path, sizeof r->path, "%.200s/partita-XXXXXX", folder ? folder : "/tmp");
     if (mkdtemp(r->path)) strcat(strcat(r->path, "/"), name);
-    else *r->path = 0; // nothing is to be removed
+    else *r->path = 0;
     if (*r->path) r->fd = open(r->path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     return r->fd < 0 ? MHD_HTTP_INSUFFICIENT_STORAGE : 0;
 }
@@ -149,6 +178,30 @@ static void add_bytes(struct request *r, const char *bytes, size_t n)
     r->n += r->status ? 0 : n;
 }
 
+static void remove_upload(char path[PATH_BYTES])
+{
+    char *name = strrchr(path, '/');
+    if (!name) return;
+    unlink(path);
+    *name = 0;
+    rmdir(path);
+    *path = 0;
+}
+
+// The file of an upload that is played stays until the next one is, since it may be read again.
+static void take_answer(struct web *w, struct request *r, char *answer)
+{
+    json_t *j = answer && *r->path ? json_loads(answer, 0, NULL) : NULL;
+    if (json_is_true(json_object_get(j, "ok"))) {
+        remove_upload(w->kept);
+        strcpy(w->kept, r->path);
+        *r->path = 0;
+    }
+    json_decref(j);
+    r->answer = answer;
+    if (!answer) r->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+}
+
 static void run_line(struct web *w, struct request *r)
 {
     struct control_reply reply = {.period = -1};
@@ -156,9 +209,8 @@ static void run_line(struct web *w, struct request *r)
     else if (strlen(r->line) != r->n) r->status = MHD_HTTP_BAD_REQUEST; // it has a zero byte
     if (r->status) return;
     w->run(w->user, r->line, &reply);
-    r->answer = reply.line;
     r->ticket = reply.ticket;
-    if (!r->answer && !r->ticket) r->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+    if (!r->ticket) take_answer(w, r, reply.line);
 }
 
 // Of libmicrohttpd: called when the headers of a request have arrived, with each part of its body,
@@ -178,7 +230,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *c, const 
         r->status = check_request(w, c, url, method);
         if (!r->status && strcmp(url, "/load") == 0)
             r->status =
-                open_upload(r, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "name"));
+                open_upload(r, mhd.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "name"));
         return r->status ? send_refusal(c, r->status) : MHD_YES;
     }
     add_bytes(r, bytes, *n);
@@ -193,7 +245,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *c, const 
     if (r->answer) return send_text(c, MHD_HTTP_OK, "application/json", r->answer);
     r->next = w->waiting;
     w->waiting = r;
-    MHD_suspend_connection(c);
+    mhd.suspend_connection(c);
     return MHD_YES;
 }
 
@@ -201,27 +253,23 @@ static void end_request(void *user, struct MHD_Connection *c, void **state,
                         enum MHD_RequestTerminationCode how)
 {
     struct request *r = *state;
-    char *name = r ? strrchr(r->path, '/') : NULL;
     (void)user, (void)c, (void)how;
     if (!r) return;
     if (r->fd >= 0) close(r->fd);
-    if (name) {
-        unlink(r->path);
-        *name = 0;
-        rmdir(r->path);
-    }
+    remove_upload(r->path);
     free(r->answer);
     free(r);
 }
 
-// A token, unless only programs of this machine can connect. All addresses of the loopback device
-// begin with these characters, as address_find accepts numbers alone.
-static bool make_token(struct web *w)
+// A token, unless only programs of this machine can connect.
+static bool make_token(struct web *w, const struct sockaddr *address)
 {
     unsigned char random[TOKEN_BYTES];
-    if (w->port == w->address || strncmp(w->address, "127.", 4) == 0 ||
-        strncmp(w->address, "::1:", 4) == 0)
-        return true;
+    const bool is_own =
+        address->sa_family == AF_INET6
+            ? IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr)
+            : ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    if (is_own) return true;
     if (getrandom(random, sizeof random, 0) != sizeof random) return false;
     for (int i = 0; i < TOKEN_BYTES; i++) snprintf(w->token + 2 * i, 3, "%02x", random[i]);
     return true;
@@ -237,9 +285,8 @@ static void web_answer(struct remote *remote, uint64_t ticket, const char *line)
             continue;
         }
         *at = r->next;
-        r->answer = strdup(line);
-        if (!r->answer) r->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
-        MHD_resume_connection(r->connection);
+        take_answer(web, r, strdup(line));
+        mhd.resume_connection(r->connection);
     }
 }
 
@@ -251,44 +298,59 @@ static void web_serve(struct remote *remote, control_line_fn *run, void *user)
     web->user = user;
     // Each run takes one part of what has arrived, and the descriptor does not tell of the rest.
     for (int i = 0; i < MAX_PARTS && wait == 0; i++)
-        if (!MHD_run(web->daemon) || !MHD_get_timeout(web->daemon, &wait)) return;
+        if (!mhd.run(web->daemon) || !mhd.get_timeout(web->daemon, &wait)) return;
 }
 
 static void web_close(struct remote *remote)
 {
     struct web *web = (struct web *)remote;
     web_answer(remote, UINT64_MAX, "{\"ok\":false,\"error\":\"the program ends\"}\n");
-    MHD_run(web->daemon);
-    MHD_stop_daemon(web->daemon);
+    mhd.run(web->daemon);
+    mhd.stop_daemon(web->daemon);
+    remove_upload(web->kept);
     free(web);
+}
+
+// dlsym returns functions as POSIX requires; ISO C has no cast for that, hence memcpy.
+static bool load_library(struct fault *fault)
+{
+    void *const library = dlopen(LIBRARY, RTLD_NOW), *found = library;
+    for (size_t i = 0; found && i < sizeof call_names / sizeof *call_names; i++) {
+        found = dlsym(library, call_names[i]);
+        memcpy((char *)&mhd + i * sizeof found, &found, sizeof found);
+    }
+    return found ||
+           fault_set(fault, "--web needs %s, which cannot be loaded: %s", LIBRARY, dlerror());
 }
 
 bool web_open(struct remote **ret, const char *address, struct fault *fault)
 {
-    struct addrinfo *found = address_find("--web", address, SOCK_STREAM, fault);
-    if (!found) return false;
     struct web *w = calloc(1, sizeof *w);
-    const char *colon = strrchr(address, ':');
-    const unsigned flags = found->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0;
-    if (w) *w = (struct web){.address = address, .port = colon ? colon + 1 : address};
-    if (w && make_token(w))
-        w->daemon = MHD_start_daemon(
-            flags | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, take_request, w,
-            MHD_OPTION_SOCK_ADDR, found->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, end_request, NULL,
-            MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-            (unsigned)IDLE_SECONDS, MHD_OPTION_END);
-    const bool good = w && w->daemon;
-    if (!good) fault_set(fault, "--web %s: cannot receive: %s", address, strerror(errno));
-    freeaddrinfo(found);
-    if (!good) {
+    if (!w) return fault_set(fault, "out of memory");
+    struct addrinfo *found = address_find("--web", address, SOCK_STREAM, fault);
+    if (found && load_library(fault)) {
+        const char *colon = strrchr(address, ':');
+        const unsigned flags = found->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0;
+        const bool bare = flags && *address != '['; // HTTP has colons in brackets only
+        snprintf(w->host, sizeof w->host, "%s%.*s%s:%s", bare ? "[" : "",
+                 colon ? (int)(colon - address) : NAME_BYTES, colon ? address : "127.0.0.1",
+                 bare ? "]" : "", colon ? colon + 1 : address);
+        if (make_token(w, found->ai_addr))
+            w->daemon = mhd.start_daemon(
+                flags | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, take_request, w,
+                MHD_OPTION_SOCK_ADDR, found->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, end_request,
+                NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
+                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
+        if (!w->daemon) fault_set(fault, "--web %s: cannot receive: %s", address, strerror(errno));
+    }
+    if (found) freeaddrinfo(found);
+    if (!w->daemon) {
         free(w);
         return false;
     }
-    const char *host = colon ? address : "127.0.0.1:";
-    fprintf(stderr, "partita live: http://%s%.*s%s:%s/%s%s\n", flags ? "[" : "",
-            (int)(strrchr(host, ':') - host), host, flags ? "]" : "", w->port,
-            *w->token ? "?token=" : "", w->token);
-    w->remote = (struct remote){MHD_get_daemon_info(w->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+    fprintf(stderr, "partita live: http://%s/%s%s\n", w->host, *w->token ? "?token=" : "",
+            w->token);
+    w->remote = (struct remote){mhd.get_daemon_info(w->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
                                 web_close, web_serve, web_answer};
     *ret = &w->remote;
     return true;

@@ -101,10 +101,15 @@ static void begin_to_wait(struct live *live, const char *reason)
     timed_call_meanwhile(waiting_serve, w);
 }
 
+// The socket stays open, and the page removes what it has stored.
 static void restart(struct live *live)
 {
-    restart_exec(&live->restart, live->waiting.remotes.socket, live->settings.argc,
-                 live->settings.argv);
+    struct remotes *r = &live->waiting.remotes;
+    struct control_socket *const socket = r->socket;
+    r->socket = NULL;
+    remotes_close(r);
+    r->socket = socket;
+    restart_exec(&live->restart, socket, live->settings.argc, live->settings.argv);
 }
 
 // Opens a session; with --retry it waits for the device. False, with the exit status and, unless

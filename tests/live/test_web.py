@@ -102,6 +102,12 @@ class Requests(Web):
         self.assertEqual(self.request("POST", "/command", "gain 3\0")[0], 400)
         self.quits(child)
 
+    def test_library_is_loaded_for_the_page_alone(self):
+        """It loads GnuTLS, which would delay every start."""
+        needed = subprocess.run(["ldd", rig.PROGRAM], stdout=subprocess.PIPE).stdout
+        self.assertIn(b"libsndfile", needed)
+        self.assertNotIn(b"libmicrohttpd", needed)
+
     def test_response(self):
         """Against the transform of the taps, with the levels of the run."""
         taps = dyadic(self.random, (33, 2))
@@ -150,7 +156,11 @@ class Requests(Web):
             self.assertRegex(self.ends(other)[1], r"http://\[::1\]:[0-9]+/\n")
         self.fails_live("--ir", "ir.wav", *DEVICES, "--web", self.port, says=["--web %d: cannot receive" % self.port, "in use"])
         self.fails_live("--measure", "m.wav", "--web", self.port, rc=2, says="--web")
-        for bad in ("0", "65536", "host:80", "1.2.3.4", "1.2.3.4:", ":80"):
+        for own in ("localhost:%d", "[::1]:%d")[:1 + os.path.exists("/proc/net/if_inet6")]:
+            other = self.start("--ir", "ir.wav", *DEVICES, "--web", own % free_port(), "--duration", 0.01)
+            self.assertRegex(self.ends(other)[1], "http://" + re.escape(own[:-2]) + "[0-9]+/\n")  # without a token
+        for bad in ("0", "65536", "host:80", "1.2.3.4", "1.2.3.4:", ":80", "[]:80", "[:80", "[127.0.0.1]:80", "[::1", "localhost",
+                    "localhost.:80", "local:80"):
             self.fails_live("--ir", "ir.wav", *DEVICES, "--web", bad, rc=2, says="--web " + bad)
         self.quits(child)
 
@@ -193,15 +203,18 @@ class Requests(Web):
             self.assertEqual(self.upload(name, whole)[0], 400, name)
         self.assertEqual(self.request("POST", "/load", whole)[0], 400)
         self.assertEqual(self.ok("status")["taps"], 5)
-        self.assertEqual(os.listdir("tmp"), [])  # nothing is left
-        os.rmdir("tmp")
+        self.ok("reload", filter=answer["filter"])
+        self.assertEqual(os.listdir("tmp"), [answer["filter"].split("/")[-2]])  # the one that plays
+        os.rename("tmp", "away")
         self.assertEqual(self.upload("a.wav", whole)[0], 507)
-        os.mkdir("tmp")
+        os.rename("away", "tmp")
+        answer = schemas.load(self.upload("b.wav", whole)[1])
+        self.assertEqual(os.listdir("tmp"), [answer["filter"].split("/")[-2]])  # the next one replaces it
         # A client that goes away in the middle, and one that announces more than there may be.
         with socket.create_connection(("127.0.0.1", self.port)) as half:
             half.sendall(b"POST /load?name=a.wav HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 9999\r\n\r\nRIFF" % self.port)
-            self.wait_for(lambda: os.listdir("tmp"))
-        self.wait_for(lambda: not os.listdir("tmp"))
+            self.wait_for(lambda: len(os.listdir("tmp")) == 2)
+        self.wait_for(lambda: len(os.listdir("tmp")) == 1)
         with socket.create_connection(("127.0.0.1", self.port)) as large:
             large.sendall(b"POST /load?name=a.wav HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 99999999999\r\n\r\n" % self.port)
             self.assertIn(b" 413 ", large.recv(65536).split(b"\r\n")[0])
