@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "session.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include "live/device/libraries.h"
 #include "live/filters/response.h"
 #include "scene.h"
+
+enum { RING_CALLS = 1 << 16 };
 
 // --rate, or else that of the first filter, if the devices support it, or else that of the device.
 // A rate that the device lacks is better reported before the filters are said not to have it.
@@ -46,13 +49,34 @@ struct chain_levels session_levels(const struct session *session)
     return levels;
 }
 
+static bool calls_fault(const struct session *s, struct fault *fault)
+{
+    return fault_set(fault, "%s: cannot write: %s", s->settings->calls, strerror(errno));
+}
+
+// A line for each call of the audio thread; docs/live.md draws them.
+static bool write_calls(void *session, const void *items, size_t n, struct fault *fault)
+{
+    const struct session *s = session;
+    const struct call_time *times = items;
+    for (size_t i = 0; i < n; i++)
+        if (fprintf(s->calls_file, "%llu,%.4g\n", (unsigned long long)times[i].frame,
+                    (double)times[i].seconds) < 0)
+            return calls_fault(s, fault);
+    return true;
+}
+
 static bool open_files(struct session *s, double rate, int take, struct fault *fault)
 {
     size_t channels = filter_set_view(s->filters).out_channels;
     if (s->settings->record &&
         !recorder_open(&s->recorder, s->settings, channels, rate, take, fault))
         return false;
-    return !s->settings->calls || call_log_open(&s->calls, s->settings->calls, fault);
+    if (!s->settings->calls) return true;
+    s->calls_file = fopen(s->settings->calls, "we");
+    if (!s->calls_file) return calls_fault(s, fault);
+    fputs("frame,seconds\n", s->calls_file);
+    return ring_open(&s->calls, RING_CALLS, sizeof(struct call_time), write_calls, s, fault);
 }
 
 static bool open_chain(struct session *s, double rate, struct fault *fault)
@@ -68,7 +92,7 @@ static bool open_chain(struct session *s, double rate, struct fault *fault)
         .levels = session_levels(s),
         .limiter = s->settings->limiter == LIMITER_ON,
         .record = s->recorder ? recorder_ring(s->recorder) : NULL,
-        .calls = s->calls ? call_log_ring(s->calls) : NULL,
+        .calls = s->calls,
     };
     return chain_open(&s->chain, &request, fault);
 }
@@ -147,13 +171,18 @@ bool session_finish_files(struct session *session, struct fault *fault)
     struct session *s = session;
     chain_detach(s->chain);
     bool good = !s->recorder || recorder_finish(s->recorder, &s->recorded, fault);
-    return (!s->calls || call_log_finish(s->calls, fault)) && good;
+    if (!s->calls) return good;
+    good = ring_stop(s->calls, fault) && good;
+    const int not_closed = fclose(s->calls_file);
+    s->calls_file = NULL;
+    return good && not_closed ? calls_fault(s, fault) : good;
 }
 
 void session_close(struct session *session)
 {
     recorder_close(session->recorder);
-    call_log_close(session->calls);
+    ring_close(session->calls);
+    if (session->calls_file) fclose(session->calls_file);
     chain_close(session->chain);
     filter_set_close(session->filters);
     jack_connections_use(NULL);

@@ -3,6 +3,8 @@
 #ifndef PARTITA_APPS_LIVE_SESSION_H
 #define PARTITA_APPS_LIVE_SESSION_H
 
+#include <stdio.h>
+
 #include "cli/options.h"
 #include "config/network.h"
 #include "config/scenes.h"
@@ -11,7 +13,6 @@
 #include "live/console/lines.h"
 #include "live/device/device.h"
 #include "live/filters/filter_set.h"
-#include "live/record/call_log.h"
 #include "live/record/recorder.h"
 #include "restart.h"
 
@@ -23,7 +24,8 @@ struct session {
     struct chain *chain;
     struct device_stream *stream;
     struct recorder *recorder;
-    struct call_log *calls;
+    FILE *calls_file; // of --calls
+    struct ring *calls;
     struct lines lines;            // JSON on standard output
     const struct remotes *remotes; // the caller's
     struct network ports; // of the first filter, for names and connections of JACK; may be empty

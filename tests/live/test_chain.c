@@ -10,6 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "live/chain/chain.h"
@@ -296,6 +297,31 @@ static void counts_losses(void **state)
     rig_close(&rig);
 }
 
+// What a ring has written.
+struct kept {
+    atomic_bool held;
+    size_t n, item_bytes;
+    unsigned char bytes[1 << 16];
+};
+
+static bool keep(void *user, const void *items, size_t n, struct fault *fault)
+{
+    struct kept *k = user;
+    (void)fault;
+    while (k->held) usleep(100);
+    assert_true((k->n + n) * k->item_bytes <= sizeof k->bytes);
+    memcpy(k->bytes + k->n * k->item_bytes, items, n * k->item_bytes);
+    k->n += n;
+    return true;
+}
+
+static void ring_open_for(struct kept *kept, struct ring **ring, size_t n, size_t item_bytes)
+{
+    struct fault fault;
+    *kept = (struct kept){.item_bytes = item_bytes};
+    assert_true(ring_open(ring, n, item_bytes, keep, kept, &fault));
+}
+
 // The recording equals the output, frame by frame; frames that do not fit into the ring are
 // counted.
 static void records_the_output(void **state)
@@ -303,28 +329,35 @@ static void records_the_output(void **state)
     (void)state;
     struct random random = random_start("record");
     struct rig rig;
-    struct ring ring, calls;
-    float frame[2];
+    struct ring *ring, *calls;
+    static struct kept frames, times;
     struct call_time time;
+    struct fault fault;
     rig_open(&rig, &stereo, &random);
-    assert_true(ring_open(&ring, 4096, sizeof frame));
-    assert_true(ring_open(&calls, 64, sizeof time));
-    rig.request.record = &ring;
-    rig.request.calls = &calls;
+    ring_open_for(&frames, &ring, 4096, 2 * sizeof(float));
+    ring_open_for(&times, &calls, 64, sizeof time);
+    frames.held = true;
+    rig.request.record = ring;
+    rig.request.calls = calls;
     rig_reopen(&rig);
     run_all_frames(&rig, 100, &random);
-    size_t n = 0;
-    for (; ring_take(&ring, frame, 1); n++)
-        assert_true(frame[0] == rig.y[n] && frame[1] == rig.y[FRAMES + n]);
-    assert_int_equal(n + chain_counts(rig.chain).unrecorded, FRAMES);
-    assert_in_range(n, 4000, 4096);
-    for (n = 0; ring_take(&calls, &time, 1); n++) {
-        assert_int_equal(time.frame, 100 * n);
+    frames.held = false;
+    assert_true(ring_stop(ring, &fault) && ring_stop(calls, &fault));
+    for (size_t i = 0; i < frames.n; i++) {
+        float frame[2];
+        memcpy(frame, frames.bytes + i * sizeof frame, sizeof frame);
+        assert_true(frame[0] == rig.y[i] && frame[1] == rig.y[FRAMES + i]);
+    }
+    assert_int_equal(frames.n + chain_counts(rig.chain).unrecorded, FRAMES);
+    assert_in_range(frames.n, 4000, 4096);
+    for (size_t i = 0; i < times.n; i++) {
+        memcpy(&time, times.bytes + i * sizeof time, sizeof time);
+        assert_int_equal(time.frame, 100 * i);
         assert_true(time.seconds > 0);
     }
-    assert_int_equal(n, 60);
-    ring_close(&ring);
-    ring_close(&calls);
+    assert_int_equal(times.n, 60);
+    ring_close(ring);
+    ring_close(calls);
     rig_close(&rig);
 }
 
@@ -334,17 +367,18 @@ static void is_silent_when_detached(void **state)
     (void)state;
     struct random random = random_start("detached");
     struct rig rig;
-    struct ring ring, calls;
+    struct ring *ring, *calls;
+    static struct kept frames, times;
     rig_open(&rig, &stereo, &random);
-    assert_true(ring_open(&ring, 4096, 2 * sizeof(float)));
-    assert_true(ring_open(&calls, 64, sizeof(struct call_time)));
-    rig.request.record = &ring;
-    rig.request.calls = &calls;
+    ring_open_for(&frames, &ring, 4096, 2 * sizeof(float));
+    ring_open_for(&times, &calls, 64, sizeof(struct call_time));
+    rig.request.record = ring;
+    rig.request.calls = calls;
     rig_reopen(&rig);
     assert_true(call(&rig, 0, 100, 0));
     chain_detach(rig.chain);
-    ring_close(&ring);
-    ring_close(&calls);
+    ring_close(ring);
+    ring_close(calls);
     assert_false(call(&rig, 100, 1000, DEVICE_OUT_UNDERFLOW));
     for (size_t c = 0; c < 2; c++)
         for (size_t i = 100; i < 1100; i++) assert_true(rig.y[c * FRAMES + i] == 0);

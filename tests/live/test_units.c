@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Unit tests of live audio: limiter, ramp, meter, held peaks, ring, ring writer, heartbeat, sweep,
-// each against the contract in its header.
+// Unit tests of live audio: limiter, ramp, meter, held peaks, ring, heartbeat, sweep, each
+// against the contract in its header.
 
 #include "support/test.h"
 
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "live/chain/limiter.h"
@@ -15,7 +15,6 @@
 #include "live/chain/ring.h"
 #include "live/device/heartbeat.h"
 #include "live/measure/sweep.h"
-#include "live/record/ring_writer.h"
 
 enum { N = 4800 };
 
@@ -175,67 +174,17 @@ static void meter_recovers_from_the_largest_samples(void **state)
     assert_float_equal(meter_take(&meter).rms, 0.5f / sqrtf(2), 1e-2);
 }
 
-static void ring_keeps_order_and_refuses_when_full(void **state)
-{
-    (void)state;
-    struct ring ring;
-    int in[5] = {0}, out[16], put = 0, taken = 0;
-    assert_true(ring_open(&ring, 10, sizeof(int)));
-    assert_int_equal(ring.capacity, 16);
-    for (int round = 0; round < 1000; round++) {
-        size_t n = (size_t)(round % 5) + 1;
-        for (size_t i = 0; i < n; i++) in[i] = put + (int)i;
-        bool fits = put - taken + (int)n <= 16;
-        assert_int_equal(ring_put(&ring, in, n), fits);
-        if (fits) put += (int)n;
-        if (round % 3 != 2) continue;
-        size_t got = ring_take(&ring, out, (size_t)(round % 16) + 1);
-        for (size_t i = 0; i < got; i++) assert_int_equal(out[i], taken++);
-    }
-    while (ring_take(&ring, out, 16)) taken++;
-    ring_close(&ring);
-}
-
-enum { STREAMED = 2000000 };
-
-static void *put_all(void *argument)
-{
-    struct ring *ring = argument;
-    for (int next = 0; next < STREAMED;) {
-        int items[7];
-        for (int i = 0; i < 7; i++) items[i] = next + i;
-        size_t n = STREAMED - next < 7 ? (size_t)(STREAMED - next) : 7;
-        if (ring_put(ring, items, n)) next += (int)n;
-        else usleep(10);
-    }
-    return NULL;
-}
-
-static void ring_connects_two_threads(void **state)
-{
-    (void)state;
-    struct ring ring;
-    pthread_t thread;
-    int items[50], next = 0;
-    assert_true(ring_open(&ring, 1000, sizeof(int)));
-    assert_int_equal(pthread_create(&thread, NULL, put_all, &ring), 0);
-    while (next < STREAMED) {
-        size_t n = ring_take(&ring, items, 50);
-        for (size_t i = 0; i < n; i++)
-            if (items[i] != next++) fail_msg("item %d came for %d", items[i], next - 1);
-        if (!n) usleep(10);
-    }
-    pthread_join(thread, NULL);
-    ring_close(&ring);
-}
-
+// What a ring writes: numbers from 0 on.
 struct written {
-    int next, fail_at;
+    atomic_int next;
+    int fail_at;
+    atomic_bool held;
 };
 
 static bool write_items(void *user, const void *items, size_t n, struct fault *fault)
 {
     struct written *w = user;
+    while (w->held) usleep(100);
     for (size_t i = 0; i < n; i++) {
         if (w->next == w->fail_at) return fault_set(fault, "item %d cannot be written", w->next);
         if (((const int *)items)[i] != w->next++) return fault_set(fault, "out of order");
@@ -243,40 +192,72 @@ static bool write_items(void *user, const void *items, size_t n, struct fault *f
     return true;
 }
 
-static void put_items(struct ring *ring, int n)
+// Adds the numbers from `from` to end - 1, several at once.
+static void put_items(struct ring *ring, int from, int end)
 {
-    for (int i = 0; i < n; i++)
-        while (!ring_put(ring, &i, 1)) usleep(100);
+    for (int n; from < end; from += n) {
+        int items[7];
+        for (int i = 0; i < 7; i++) items[i] = from + i;
+        n = end - from < 7 ? end - from : 7;
+        while (!ring_put(ring, items, (size_t)n)) usleep(10);
+    }
 }
 
-static void ring_writer_writes_all(void **state)
+// A ring of at least 10 items has 16, wherever they begin.
+static void ring_keeps_order_and_refuses_when_full(void **state)
 {
     (void)state;
-    struct ring_writer *writer;
+    enum { SPACE = 16 };
+    struct ring *ring;
     struct written written = {.fail_at = -1};
     struct fault fault;
-    assert_true(ring_writer_open(&writer, 100, sizeof(int), write_items, &written, &fault));
-    put_items(ring_writer_ring(writer), 5000);
-    assert_true(ring_writer_stop(writer, &fault));
-    assert_int_equal(written.next, 5000);
-    ring_writer_close(writer);
+    int items[SPACE], put = 0;
+    assert_true(ring_open(&ring, 10, sizeof(int), write_items, &written, &fault));
+    for (int round = 0; round < 30; round++) {
+        put_items(ring, put, put + round % 7);
+        put += round % 7;
+        for (; written.next < put; usleep(10)) assert_true(ring_check(ring, &fault));
+        written.held = true;
+        for (int i = 0; i < SPACE; i++) items[i] = put + i;
+        while (!ring_put(ring, items, SPACE)) usleep(10); // until the last ones are taken
+        assert_false(ring_put(ring, items, 1));
+        put += SPACE;
+        written.held = false;
+    }
+    assert_true(ring_stop(ring, &fault));
+    assert_int_equal(written.next, put);
+    ring_close(ring);
+}
+
+static void ring_writes_all(void **state)
+{
+    (void)state;
+    enum { STREAMED = 2000000 };
+    struct ring *ring;
+    struct written written = {.fail_at = -1};
+    struct fault fault;
+    assert_true(ring_open(&ring, 100000, sizeof(int), write_items, &written, &fault));
+    put_items(ring, 0, STREAMED);
+    assert_true(ring_stop(ring, &fault));
+    assert_int_equal(written.next, STREAMED);
+    ring_close(ring);
 }
 
 // With a full disk the ring is still drained, and the reason is stored.
-static void ring_writer_stores_the_first_failure(void **state)
+static void ring_stores_the_first_failure(void **state)
 {
     (void)state;
-    struct ring_writer *writer;
+    struct ring *ring;
     struct written written = {.fail_at = 300};
     struct fault fault;
-    assert_true(ring_writer_open(&writer, 100, sizeof(int), write_items, &written, &fault));
-    put_items(ring_writer_ring(writer), 5000);
-    while (ring_writer_check(writer, &fault)) usleep(1000);
+    assert_true(ring_open(&ring, 100, sizeof(int), write_items, &written, &fault));
+    put_items(ring, 0, 5000);
+    while (ring_check(ring, &fault)) usleep(1000);
     assert_string_equal(fault.text, "item 300 cannot be written");
-    assert_false(ring_writer_stop(writer, &fault));
+    assert_false(ring_stop(ring, &fault));
     assert_string_equal(fault.text, "item 300 cannot be written");
     assert_int_equal(written.next, 300);
-    ring_writer_close(writer);
+    ring_close(ring);
 }
 
 static void heartbeat_detects_silence(void **state)
@@ -375,9 +356,8 @@ int main(void)
         cmocka_unit_test(meter_measures_peak_and_rms),
         cmocka_unit_test(meter_recovers_from_the_largest_samples),
         cmocka_unit_test(ring_keeps_order_and_refuses_when_full),
-        cmocka_unit_test(ring_connects_two_threads),
-        cmocka_unit_test(ring_writer_writes_all),
-        cmocka_unit_test(ring_writer_stores_the_first_failure),
+        cmocka_unit_test(ring_writes_all),
+        cmocka_unit_test(ring_stores_the_first_failure),
         cmocka_unit_test(heartbeat_detects_silence),
         cmocka_unit_test(heartbeat_counts_only_observed_time),
         cmocka_unit_test(heartbeat_limit_follows_periods_and_buffers),

@@ -1,26 +1,34 @@
 // SPDX-License-Identifier: MIT
-// A lock-free queue from one thread to another: the audio thread writes, another thread reads.
+// A lock-free queue with a thread that writes its items to a file, so that the audio thread, which
+// adds them, does not access files.
 #ifndef PARTITA_APPS_LIVE_RING_H
 #define PARTITA_APPS_LIVE_RING_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-struct ring {
-    unsigned char *bytes;
-    size_t item_bytes, capacity; // items, a power of two
-    atomic_size_t put, taken;    // items since the start; the difference is the fill level
-};
+#include "base/fault.h"
 
-// Allocates space for at least n items.
-bool ring_open(struct ring *ring, size_t n, size_t item_bytes);
-void ring_close(struct ring *ring);
+struct ring;
 
-// Adds all n items or, if they do not fit, none. Real-time safe. Threads: the writer.
+// Writes n items; called on the ring's thread.
+typedef bool ring_write(void *user, const void *items, size_t n, struct fault *fault);
+
+// Makes a ring of at least n items and starts the thread. After a failed write it discards further
+// items.
+bool ring_open(struct ring **ret_ring, size_t n, size_t item_bytes, ring_write *write, void *user,
+               struct fault *fault);
+
+// Adds all n items or, if they do not fit, none. Real-time safe. Threads: one.
 bool ring_put(struct ring *ring, const void *items, size_t n);
 
-// Removes up to n items, returns how many. Threads: the reader.
-size_t ring_take(struct ring *ring, void *items, size_t n);
+// False, with the reason, if a write has failed.
+bool ring_check(const struct ring *ring, struct fault *fault);
+
+// Writes the rest of the ring and ends the thread, once. False, with the reason, if a write failed.
+// The ring remains: what the audio thread still adds is not written.
+bool ring_stop(struct ring *ring, struct fault *fault);
+
+// Also stops. The ring must not be in use any more. Accepts NULL.
+void ring_close(struct ring *ring);
 
 #endif

@@ -15,7 +15,6 @@
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
-#include "ring_writer.h"
 #include "route/route.h"
 
 // Length of the ring, to bridge pauses of the disk; spinning up takes several seconds.
@@ -29,7 +28,7 @@ enum { MAX_TAKES_LEFT = 100 };
 
 struct recorder {
     struct audio_writer *file;
-    struct ring_writer *writer;
+    struct ring *ring;
     char *path;
     double rate;                // Hz
     uint64_t frames, refreshed; // written, and told by the header
@@ -127,8 +126,8 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     good = good && recorder_choose_format(&info, settings, r->path, fault);
     good = good && audio_create(&r->file, r->path, &info, fault) &&
            shard_record_discard(r->path, fault);
-    good = good && ring_writer_open(&r->writer, (size_t)(RING_SECONDS * rate),
-                                    channels * sizeof(float), recorder_write, r, fault);
+    good = good && ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float),
+                             recorder_write, r, fault);
     if (good) *ret_recorder = r;
     else recorder_close(r);
     return good;
@@ -136,12 +135,12 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
 
 struct ring *recorder_ring(struct recorder *recorder)
 {
-    return ring_writer_ring(recorder->writer);
+    return recorder->ring;
 }
 
 bool recorder_check(const struct recorder *recorder, struct fault *fault)
 {
-    return ring_writer_check(recorder->writer, fault);
+    return ring_check(recorder->ring, fault);
 }
 
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts,
@@ -150,7 +149,7 @@ bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts
     struct recorder *r = recorder;
     struct fault why, of_file;
     uint64_t frames;
-    bool whole = ring_writer_stop(r->writer, &why),
+    bool whole = ring_stop(r->ring, &why),
          saved = audio_finish_partial(r->file, ret_counts, &frames, &of_file);
     r->file = NULL;
     if (whole && saved) return true;
@@ -165,7 +164,7 @@ void recorder_discard(struct recorder *recorder)
 {
     struct fault ignored;
     if (!recorder) return;
-    if (recorder->writer) ring_writer_stop(recorder->writer, &ignored);
+    if (recorder->ring) ring_stop(recorder->ring, &ignored);
     audio_discard(recorder->file);
     recorder->file = NULL;
 }
@@ -174,7 +173,7 @@ void recorder_close(struct recorder *recorder)
 {
     if (!recorder) return;
     recorder_discard(recorder);
-    ring_writer_close(recorder->writer);
+    ring_close(recorder->ring);
     free(recorder->path);
     free(recorder);
 }
