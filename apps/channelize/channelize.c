@@ -15,7 +15,6 @@
 #include "base/sample_type.h"
 #include "channel.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "convolve/output.h"
@@ -438,7 +437,7 @@ static int conclude(struct job *job)
         stats->truncated || stats->interrupted || (s->strict && stats->written.clipped);
     const int status = job->n_failed ? EXIT_FAILED : degraded ? EXIT_DEGRADED : EXIT_DONE;
     if (s->json) print_json(job);
-    return s->json ? report_close(s->command, status) : status;
+    return status;
 }
 
 static void release(struct job *job)
@@ -460,26 +459,27 @@ static void release(struct job *job)
     table_release(&job->table);
 }
 
-int channelize_main(const struct settings *settings)
+int channelize_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings};
     struct encoding raw = {0}, none = {0};
-    struct fault fault;
-    if (!usage_check(settings, &raw, &none, &fault))
-        return report_usage(COMMAND_CHANNELIZE, &fault);
-    interrupt_install();
+    if (!usage_check(settings, &raw, &none, fault)) return EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN); // a reader that ends concerns its channel only
     job.source.table = &job.table;
-    const bool good = picture_check(settings, &fault) &&
-                      table_read(&job.table, settings->operands[0], &fault) &&
-                      open_signal(&job, &raw, &fault) && make_metadata(&job, &fault) &&
-                      plan_channels(&job, &fault) && open_channelizer(&job, &fault) &&
-                      open_outputs(&job, &fault) && run_pass(&job, &fault);
-    if (good) finish_outputs(&job);
-    int status = good ? conclude(&job) : report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
-    if (good && settings->plot &&
-        !spectrum_write(&job.spectrum, &job.source, job.channels, job.n, settings->plot, &fault))
-        status = report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
+    const bool good = picture_check(settings, fault) &&
+                      table_read(&job.table, settings->operands[0], fault) &&
+                      open_signal(&job, &raw, fault) && make_metadata(&job, fault) &&
+                      plan_channels(&job, fault) && open_channelizer(&job, fault) &&
+                      open_outputs(&job, fault) && run_pass(&job, fault);
+    int status = EXIT_FAILED;
+    if (good) {
+        finish_outputs(&job);
+        *fault->text = 0; // of a warning
+        status = conclude(&job);
+        if (settings->plot &&
+            !spectrum_write(&job.spectrum, &job.source, job.channels, job.n, settings->plot, fault))
+            status = EXIT_FAILED;
+    }
     release(&job);
     return status;
 }

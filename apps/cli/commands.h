@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The subcommands, each defined in a file of its own (convolve/convolve.c, live/live.c and so on).
-// They return the program's exit status.
+// They return the program's exit status. If they fail, main.c reports the fault; without a text it
+// has been reported.
 #ifndef PARTITA_APPS_COMMANDS_H
 #define PARTITA_APPS_COMMANDS_H
 
 #include "options.h"
 
-int convolve_main(const struct settings *settings);
-int correlate_main(const struct settings *settings);
-int channelize_main(const struct settings *settings);
-int pairs_main(const struct settings *settings);
-int live_main(const struct settings *settings);
-int control_main(const struct settings *settings);
-int devices_main(const struct settings *settings);
-int plan_main(const struct settings *settings);
-int join_main(const struct settings *settings);
-int deconvolve_main(const struct settings *settings);
-int layer_main(const struct settings *settings);
-int design_main(const struct settings *settings);
-int invert_main(const struct settings *settings);
-int response_main(const struct settings *settings);
-int help_main(const struct settings *settings);
+typedef int command_fn(const struct settings *settings, struct fault *fault);
+#define COMMAND_MAIN(name, word) extern command_fn word##_main;
+EACH_COMMAND(COMMAND_MAIN)
 
 // Prints the help of one command on standard output.
 void help_print(enum command command);

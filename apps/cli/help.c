@@ -157,19 +157,16 @@ void help_print_overview(void)
            "the version.\n");
 }
 
-int help_main(const struct settings *s)
+int help_main(const struct settings *s, struct fault *fault)
 {
     enum command topic;
-    struct fault fault;
     char hint[NEAREST_HINT_SIZE];
     if (s->man) manual_print();
     else if (s->completion != SHELL_NONE) completion_print((enum shell)s->completion);
     else if (s->n_operands == 0) help_print_overview();
     else if (command_find(s->operands[0], &topic)) help_print(topic);
-    else {
-        fault_set(&fault, "%s: no such command%s", s->operands[0],
-                  command_hint(s->operands[0], hint));
-        return report_usage(COMMAND_HELP, &fault);
-    }
-    return report_close(COMMAND_HELP, EXIT_DONE);
+    else
+        fault_usage(fault, "%s: no such command%s", s->operands[0],
+                    command_hint(s->operands[0], hint));
+    return *fault->text ? EXIT_USAGE : EXIT_DONE;
 }

@@ -14,7 +14,6 @@
 #include "base/number.h"
 #include "commands.h"
 #include "engine_name.h"
-#include "interrupt.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "io/formats/npy.h"
@@ -414,19 +413,16 @@ static void layer_release(struct layer *layer)
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) npy_array_release(arrays[i]);
 }
 
-int layer_main(const struct settings *settings)
+int layer_main(const struct settings *settings, struct fault *fault)
 {
     struct layer layer = {.settings = settings};
-    struct fault fault;
-    if (!layer_check_usage(&layer, &fault)) return report_usage(COMMAND_LAYER, &fault);
-    interrupt_install();
+    if (!layer_check_usage(&layer, fault)) return EXIT_USAGE;
     layer.wisdom = wisdom_file_load();
-    bool good = load_inputs(&layer, &fault) && make_problem(&layer, &fault);
+    bool good = load_inputs(&layer, fault) && make_problem(&layer, fault);
     if (good) report_plan_detail(settings, layer.plan);
-    good = good && layer_compute(&layer, &fault) &&
-           npy_array_save(&layer.result, settings->output, &fault) && save_bias(&layer, &fault) &&
-           print_json(&layer, &fault);
-    int status = good ? EXIT_DONE : report_fault(COMMAND_LAYER, &fault, EXIT_FAILED);
+    good = good && layer_compute(&layer, fault) &&
+           npy_array_save(&layer.result, settings->output, fault) && save_bias(&layer, fault) &&
+           print_json(&layer, fault);
     layer_release(&layer);
-    return report_close(COMMAND_LAYER, status);
+    return good ? EXIT_DONE : EXIT_FAILED;
 }

@@ -9,39 +9,27 @@
 #include "base/json_values.h"
 #include "base/memory.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "report.h"
 
-typedef int main_fn(const struct settings *settings);
-
-static main_fn *const mains[N_COMMANDS] = {
-    [COMMAND_CONVOLVE] = convolve_main,
-    [COMMAND_CORRELATE] = correlate_main,
-    [COMMAND_CHANNELIZE] = channelize_main,
-    [COMMAND_PAIRS] = pairs_main,
-    [COMMAND_LIVE] = live_main,
-    [COMMAND_CONTROL] = control_main,
-    [COMMAND_DEVICES] = devices_main,
-    [COMMAND_PLAN] = plan_main,
-    [COMMAND_JOIN] = join_main,
-    [COMMAND_DECONVOLVE] = deconvolve_main,
-    [COMMAND_LAYER] = layer_main,
-    [COMMAND_DESIGN] = design_main,
-    [COMMAND_INVERT] = invert_main,
-    [COMMAND_RESPONSE] = response_main,
-    [COMMAND_HELP] = help_main,
-};
+#define MAIN_OF(name, word) word##_main,
+static command_fn *const mains[N_COMMANDS] = {EACH_COMMAND(MAIN_OF)};
 
 static int run_command(enum command command, int argc, char **argv)
 {
     struct settings settings;
-    struct fault fault;
+    struct fault fault = {.text = ""};
+    int status = EXIT_DONE;
     if (!options_parse(&settings, command, argc, argv, &fault))
-        return report_usage(command, &fault);
-    memory_limit((size_t)settings.max_memory);              // 0: half of what there is
-    if (command != COMMAND_LIVE) json_end_without_memory(); // live goes on without its status line
-    if (!settings.help) return mains[command](&settings);
-    help_print(command);
-    return report_close(command, EXIT_DONE);
+        return report_end(command, &fault, EXIT_USAGE);
+    memory_limit((size_t)settings.max_memory); // 0: half of what there is
+    if (command != COMMAND_LIVE) { // live goes on without its status line, and fades out
+        json_end_without_memory();
+        interrupt_install();
+    }
+    if (settings.help) help_print(command);
+    else status = mains[command](&settings, &fault);
+    return report_end(command, &fault, status);
 }
 
 // A file that is opened while a standard descriptor is closed would become that one, and messages
@@ -62,11 +50,11 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
         printf("partita %s\n", partita_version());
-        return report_close(COMMAND_HELP, EXIT_DONE);
+        return report_end(COMMAND_HELP, NULL, EXIT_DONE);
     }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         help_print_overview();
-        return report_close(COMMAND_HELP, EXIT_DONE);
+        return report_end(COMMAND_HELP, NULL, EXIT_DONE);
     }
     if (command_find(word, &command)) return run_command(command, argc - 1, argv + 1);
     char hint[NEAREST_HINT_SIZE];

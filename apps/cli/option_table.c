@@ -108,25 +108,8 @@ const struct command_row command_rows[N_COMMANDS] = {
     {"help", "[COMMAND]", "shows this help, the manual page or shell completions", "", 1},
 };
 
-#define CONVOLVE (1u << COMMAND_CONVOLVE)
-#define CORRELATE (1u << COMMAND_CORRELATE)
-#define FILTERS (CONVOLVE | CORRELATE)
-#define CHANNELIZE (1u << COMMAND_CHANNELIZE)
-#define PAIRS (1u << COMMAND_PAIRS)
-#define LIVE (1u << COMMAND_LIVE)
-#define CONTROL (1u << COMMAND_CONTROL)
-#define DEVICES (1u << COMMAND_DEVICES)
-#define PLAN (1u << COMMAND_PLAN)
-#define JOIN (1u << COMMAND_JOIN)
-#define DECONVOLVE (1u << COMMAND_DECONVOLVE)
-#define LAYER (1u << COMMAND_LAYER)
-#define DESIGN (1u << COMMAND_DESIGN)
-#define INVERT (1u << COMMAND_INVERT)
-#define RESPONSE (1u << COMMAND_RESPONSE)
-#define HELP (1u << COMMAND_HELP)
-#define EVERY_COMMAND                                                                              \
-    (FILTERS | CHANNELIZE | PAIRS | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER |  \
-     DESIGN | INVERT | RESPONSE | HELP)
+#define COMMAND_BIT(name, word) name = 1 << COMMAND_##name,
+enum { EACH_COMMAND(COMMAND_BIT) FILTERS = CONVOLVE | CORRELATE };
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 
@@ -147,7 +130,7 @@ const struct option_row option_rows[] = {
 #include "options/problem.inc"
 #include "options/audio.inc"
 #include "options/report.inc"
-    {NULL, "help", 'h', OPTION_FLAG, NULL, EVERY_COMMAND, AT(help), 0, 0,
+    {NULL, "help", 'h', OPTION_FLAG, NULL, (1u << N_COMMANDS) - 1, AT(help), 0, 0,
      "print this help"},
 };
 // clang-format on

@@ -11,24 +11,17 @@
 #include "base/nearest.h"
 #include "io/formats/sofa.h"
 
-enum command {
-    COMMAND_CONVOLVE = 0,
-    COMMAND_CORRELATE,
-    COMMAND_CHANNELIZE,
-    COMMAND_PAIRS,
-    COMMAND_LIVE,
-    COMMAND_CONTROL,
-    COMMAND_DEVICES,
-    COMMAND_PLAN,
-    COMMAND_JOIN,
-    COMMAND_DECONVOLVE,
-    COMMAND_LAYER,
-    COMMAND_DESIGN,
-    COMMAND_INVERT,
-    COMMAND_RESPONSE,
-    COMMAND_HELP,
-    N_COMMANDS,
-};
+// clang-format off
+// All subcommands: the name in constants, and in functions and on the command line.
+#define EACH_COMMAND(DO) \
+    DO(CONVOLVE, convolve) DO(CORRELATE, correlate) DO(CHANNELIZE, channelize) DO(PAIRS, pairs) \
+    DO(LIVE, live) DO(CONTROL, control) DO(DEVICES, devices) DO(PLAN, plan) DO(JOIN, join) \
+    DO(DECONVOLVE, deconvolve) DO(LAYER, layer) DO(DESIGN, design) DO(INVERT, invert) \
+    DO(RESPONSE, response) DO(HELP, help)
+#define COMMAND_NUMBER(name, word) COMMAND_##name,
+
+enum command { EACH_COMMAND(COMMAND_NUMBER) N_COMMANDS };
+// clang-format on
 
 // In the order of the words in the option table.
 enum result_mode { MODE_FULL = 0, MODE_SAME, MODE_VALID };

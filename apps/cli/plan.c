@@ -232,15 +232,13 @@ static bool plan_run(const struct settings *s, struct partita_wisdom *wisdom, st
     return true;
 }
 
-int plan_main(const struct settings *settings)
+int plan_main(const struct settings *settings, struct fault *fault)
 {
     struct settings s = *settings;
-    struct fault fault;
-    if (!options_resolve_times(&s, s.rate, &fault) || !plan_check_usage(&s, &fault))
-        return report_usage(COMMAND_PLAN, &fault);
+    if (!options_resolve_times(&s, s.rate, fault) || !plan_check_usage(&s, fault))
+        return EXIT_USAGE;
     struct partita_wisdom *wisdom = wisdom_file_load();
-    bool good = plan_run(&s, wisdom, &fault);
+    bool good = plan_run(&s, wisdom, fault);
     partita_wisdom_destroy(wisdom);
-    return report_close(COMMAND_PLAN,
-                        good ? EXIT_DONE : report_fault(COMMAND_PLAN, &fault, EXIT_FAILED));
+    return good ? EXIT_DONE : EXIT_FAILED;
 }

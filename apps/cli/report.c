@@ -9,21 +9,18 @@
 
 static bool has_failed; // a fault was reported
 
-int report_fault(enum command command, const struct fault *fault, enum exit_status status)
+int report_fault(enum command command, struct fault *fault, int status)
 {
-    has_failed = true;
-    if (fault->usage && status == EXIT_FAILED) return report_usage(command, fault);
-    fprintf(stderr, "partita %s: %s\n", command_rows[command].name, fault->text);
-    return (int)status;
-}
-
-int report_usage(enum command command, const struct fault *fault)
-{
-    fprintf(stderr, "partita %s: %s\n", command_rows[command].name, fault->text);
     const struct command_row *c = &command_rows[command];
-    fprintf(stderr, "usage: partita %s [options]%s%s   (partita %s --help)\n", c->name,
-            *c->operands ? " " : "", c->operands, c->name);
-    return EXIT_USAGE;
+    if (status == EXIT_DONE || status == EXIT_DEGRADED || !*fault->text) return status;
+    has_failed = true;
+    if (fault->usage && status == EXIT_FAILED) status = EXIT_USAGE;
+    fprintf(stderr, "partita %s: %s\n", c->name, fault->text);
+    if (status == EXIT_USAGE)
+        fprintf(stderr, "usage: partita %s [options]%s%s   (partita %s --help)\n", c->name,
+                *c->operands ? " " : "", c->operands, c->name);
+    *fault->text = 0;
+    return status;
 }
 
 void report_line(const struct settings *settings, bool shown, const char *format, ...)
@@ -71,8 +68,9 @@ void report_plan_detail(const struct settings *settings, const struct partita_pl
     free(text);
 }
 
-int report_close(enum command command, int status)
+int report_end(enum command command, struct fault *fault, int status)
 {
+    status = report_fault(command, fault, status);
     // A fault that was reported may be the same.
     if ((has_failed && status == EXIT_FAILED) || (!ferror(stdout) && fclose(stdout) == 0))
         return status;

@@ -14,11 +14,9 @@ enum exit_status {
     EXIT_LOST = 4,     // the audio device was lost
 };
 
-// Prints "partita convolve: <text>" on standard error; returns status.
-int report_fault(enum command command, const struct fault *fault, enum exit_status status);
-
-// The same for a usage error, with the usage line.
-int report_usage(enum command command, const struct fault *fault);
+// Prints "partita convolve: <text>" on standard error, and the usage line if that is wrong, and
+// empties the text; nothing if that is empty or `status` is a success. Returns the exit status.
+int report_fault(enum command command, struct fault *fault, int status);
 
 // A line if it is to be shown: a warning unless --quiet, a decision with --verbose only.
 __attribute__((format(printf, 3, 4))) void report_line(const struct settings *settings, bool shown,
@@ -39,7 +37,8 @@ char *report_plan(const struct partita_plan *plan);
 // Prints it on standard error, with --verbose only.
 void report_plan_detail(const struct settings *settings, const struct partita_plan *plan);
 
-// Closes standard output. If that fails, success becomes failure.
-int report_close(enum command command, int status);
+// Reports the fault that a command failed with, and closes standard output. If that fails, success
+// becomes failure. Returns the exit status.
+int report_end(enum command command, struct fault *fault, int status);
 
 #endif

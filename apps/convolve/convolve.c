@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/report.h"
 #include "cli/wisdom_file.h"
 #include "correlate/search.h"
@@ -378,8 +377,7 @@ static int convolve_conclude(struct convolve_job *job)
     if (s->stats) pass_stats_print(&job->stats, stderr);
     FILE *to = is_standard(s->operands[2]) ? stderr : stdout;
     bool good = !s->json || pass_stats_print_json(&job->stats, s, to);
-    if (to == stdout && (s->json || job->search.peaks)) return report_close(s->command, status);
-    return good ? status : EXIT_FAILED;
+    return good || to == stdout ? status : EXIT_FAILED; // report_end says what fails there
 }
 
 static bool begin_shard(struct convolve_job *job, struct fault *fault)
@@ -422,18 +420,13 @@ static bool compute(struct convolve_job *job, const struct encoding *raw_in,
            pass_stats_combine(&job->stats, &job->processes, fault);
 }
 
-static int convolve_run(struct convolve_job *job)
+static int convolve_run(struct convolve_job *job, struct fault *fault)
 {
     struct encoding raw_in = {0}, raw_ir = {0};
-    struct fault fault;
-    const struct settings *s = &job->settings;
-    const bool speaks = job->processes.rank == 0; // for all processes
-    if (!usage_check(s, &raw_in, &raw_ir, &fault))
-        return speaks ? report_usage(s->command, &fault) : EXIT_USAGE;
-    interrupt_install();
-    if (!compute(job, &raw_in, &raw_ir, &fault))
-        return speaks ? report_fault(s->command, &fault, EXIT_FAILED) : EXIT_FAILED;
-    return speaks ? convolve_conclude(job) : EXIT_DONE;
+    if (!usage_check(&job->settings, &raw_in, &raw_ir, fault)) return EXIT_USAGE;
+    if (!compute(job, &raw_in, &raw_ir, fault)) return EXIT_FAILED;
+    *fault->text = 0;
+    return job->processes.rank ? EXIT_DONE : convolve_conclude(job);
 }
 
 static void convolve_release(struct convolve_job *job)
@@ -452,14 +445,15 @@ static void convolve_release(struct convolve_job *job)
     for (int i = 0; i < job->settings.n_irs && i < MAX_WORDS; i++) audio_reader_close(job->irs[i]);
 }
 
-int convolve_main(const struct settings *settings)
+int convolve_main(const struct settings *settings, struct fault *fault)
 {
     struct convolve_job job = {.settings = *settings};
-    struct fault fault;
     int status = EXIT_FAILED;
     route_adopt(&job.settings);
-    if (usage_join_processes(&job.settings, &job.processes, &fault)) status = convolve_run(&job);
-    else if (!job.processes.rank) report_fault(settings->command, &fault, EXIT_FAILED);
+    if (usage_join_processes(&job.settings, &job.processes, fault))
+        status = convolve_run(&job, fault);
+    if (job.processes.rank) *fault->text = 0;                // the first speaks for all
+    status = report_fault(settings->command, fault, status); // while all processes run
     convolve_release(&job);
     processes_end(&job.processes);
     return status;

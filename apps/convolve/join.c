@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/report.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
@@ -137,7 +136,7 @@ static bool join_shards(const struct settings *s, const struct shard_file *shard
     return good;
 }
 
-static bool join_run(const struct settings *s, struct fault *fault)
+int join_main(const struct settings *s, struct fault *fault)
 {
     const size_t n = (size_t)s->n_operands - 1;
     struct shard_file *shards = calloc(n, sizeof *shards);
@@ -151,12 +150,5 @@ static bool join_run(const struct settings *s, struct fault *fault)
     if (good) qsort(shards, n, sizeof *shards, compare_positions);
     good = good && check_sequence(shards, n, fault) && join_shards(s, shards, n, fault);
     free(shards);
-    return good;
-}
-
-int join_main(const struct settings *settings)
-{
-    struct fault fault;
-    interrupt_install();
-    return join_run(settings, &fault) ? EXIT_DONE : report_fault(COMMAND_JOIN, &fault, EXIT_FAILED);
+    return good ? EXIT_DONE : EXIT_FAILED;
 }

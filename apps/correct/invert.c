@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "chart.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "io/bytes/temp.h"
@@ -256,18 +255,16 @@ static bool check_phase(const struct settings *s, struct fault *fault)
            fault_usage(fault, "--phase-limit, --pre-time and --pre-level need --phase mixed");
 }
 
-int invert_main(const struct settings *settings)
+int invert_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings, .correction = settings->correction};
-    struct fault fault = {.usage = false};
-    interrupt_install();
     job.files = calloc((size_t)settings->n_operands, sizeof *job.files);
-    const bool good = (job.files || fault_set(&fault, "out of memory")) &&
-                      check_phase(settings, &fault) && picture_check(settings, &fault) &&
-                      read_target(&job, &fault) &&
-                      measured_load_all(job.files, &job.n_files, settings, &fault) &&
-                      check_filter(&job, &fault) && prepare(&job, &fault) && design(&job, &fault) &&
-                      make_filter(&job, &fault) && finish(&job, &fault);
+    const bool good = (job.files || fault_set(fault, "out of memory")) &&
+                      check_phase(settings, fault) && picture_check(settings, fault) &&
+                      read_target(&job, fault) &&
+                      measured_load_all(job.files, &job.n_files, settings, fault) &&
+                      check_filter(&job, fault) && prepare(&job, fault) && design(&job, fault) &&
+                      make_filter(&job, fault) && finish(&job, fault);
     for (size_t i = 0; job.files && i <= job.n_files; i++) measured_release(&job.files[i]);
     free(job.files);
     points_release(&job.target);
@@ -276,6 +273,5 @@ int invert_main(const struct settings *settings)
     memory_free(job.taps);
     free(job.reports);
     free(job.matched);
-    return report_close(COMMAND_INVERT,
-                        good ? EXIT_DONE : report_fault(COMMAND_INVERT, &fault, EXIT_FAILED));
+    return good ? EXIT_DONE : EXIT_FAILED;
 }

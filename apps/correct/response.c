@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "chart.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "io/frames.h"
@@ -239,24 +238,21 @@ static bool finish(const struct job *job, struct fault *fault)
     return write_response(job, fault);
 }
 
-int response_main(const struct settings *settings)
+int response_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings};
-    struct fault fault;
     struct settings *s = &job.settings;
-    interrupt_install();
     job.files = calloc((size_t)s->n_operands, sizeof *job.files);
-    bool good = (job.files || fault_set(&fault, "out of memory")) && picture_check(s, &fault) &&
-                measured_load_all(job.files, &job.n_files, s, &fault) &&
-                options_resolve_times(s, job.files->rate, &fault);
+    bool good = (job.files || fault_set(fault, "out of memory")) && picture_check(s, fault) &&
+                measured_load_all(job.files, &job.n_files, s, fault) &&
+                options_resolve_times(s, job.files->rate, fault);
     for (size_t i = 0; good && i < job.n_files; i++) {
-        good = cut(&job.files[i], s, s->files[i], &fault);
+        good = cut(&job.files[i], s, s->files[i], fault);
         if (good) window(&job.files[i], s);
     }
-    good = good && combine(&job, &fault) && change(&job, &fault) && finish(&job, &fault);
+    good = good && combine(&job, fault) && change(&job, fault) && finish(&job, fault);
     for (size_t i = 0; job.files && i <= job.n_files; i++) measured_release(&job.files[i]);
     free(job.files);
     measured_release(&job.out);
-    return report_close(COMMAND_RESPONSE,
-                        good ? EXIT_DONE : report_fault(COMMAND_RESPONSE, &fault, EXIT_FAILED));
+    return good ? EXIT_DONE : EXIT_FAILED;
 }

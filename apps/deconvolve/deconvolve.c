@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/report.h"
 #include "correct/measured.h"
 #include "io/bytes/temp.h"
@@ -197,6 +196,8 @@ static bool deconvolve_run(struct deconvolve *d, struct fault *fault)
     char data[2][PATH_MAX];
     const char *const inputs[] = {sigmf_samples(s->operands[0], data[0]),
                                   sigmf_samples(s->operands[1], data[1])};
+    if (strcmp(s->operands[0], "-") == 0 && strcmp(s->operands[1], "-") == 0)
+        return fault_usage(fault, "both SWEEP and RECORDING are standard input");
     if (!temp_differs(s->operands[2], inputs, 2, fault) || !load_files(d, fault) ||
         !choose_length(d, fault))
         return false;
@@ -212,21 +213,14 @@ static bool deconvolve_run(struct deconvolve *d, struct fault *fault)
     return measured_write(&d->response, s, s->operands[2], fault);
 }
 
-int deconvolve_main(const struct settings *settings)
+int deconvolve_main(const struct settings *settings, struct fault *fault)
 {
     struct deconvolve d = {.settings = *settings};
-    struct fault fault;
-    if (strcmp(settings->operands[0], "-") == 0 && strcmp(settings->operands[1], "-") == 0) {
-        fault_set(&fault, "both SWEEP and RECORDING are standard input");
-        return report_usage(COMMAND_DECONVOLVE, &fault);
-    }
-    interrupt_install();
-    const bool good = deconvolve_run(&d, &fault);
+    const bool good = deconvolve_run(&d, fault);
     json_decref(d.list);
     measured_release(&d.sweep);
     measured_release(&d.recording);
     measured_release(&d.response);
     memory_free(d.channel);
-    return report_close(COMMAND_DECONVOLVE,
-                        good ? EXIT_DONE : report_fault(COMMAND_DECONVOLVE, &fault, EXIT_FAILED));
+    return good ? EXIT_DONE : EXIT_FAILED;
 }

@@ -7,7 +7,6 @@
 
 #include "achieved.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "correct/measured.h"
@@ -127,22 +126,18 @@ static bool finish(struct achieved *a, struct fault *fault)
     return good || fault_set(fault, "standard output: cannot write");
 }
 
-int design_main(const struct settings *settings)
+int design_main(const struct settings *settings, struct fault *fault)
 {
     struct achieved a = {.settings = *settings};
-    struct fault fault;
-    if (!specification_parse(&a.specification, settings, &fault))
-        return report_usage(COMMAND_DESIGN, &fault);
-    interrupt_install();
+    if (!specification_parse(&a.specification, settings, fault)) return EXIT_USAGE;
     const bool good =
-        picture_check(settings, &fault) &&
+        picture_check(settings, fault) &&
         (settings->n_operands < 3 ||
-         temp_differs(specification_out(settings), &settings->operands[1], 1, &fault)) &&
-        choose_format(&a, &fault) && specification_load(&a.specification, settings, &fault) &&
-        design_filter(&a, &fault) && round_taps(&a, &fault) && finish(&a, &fault);
+         temp_differs(specification_out(settings), &settings->operands[1], 1, fault)) &&
+        choose_format(&a, fault) && specification_load(&a.specification, settings, fault) &&
+        design_filter(&a, fault) && round_taps(&a, fault) && finish(&a, fault);
     specification_release(&a.specification);
     free(a.taps);
-    const int status = a.missed && settings->strict ? EXIT_DEGRADED : EXIT_DONE;
-    return report_close(COMMAND_DESIGN,
-                        good ? status : report_fault(COMMAND_DESIGN, &fault, EXIT_FAILED));
+    if (!good) return EXIT_FAILED;
+    return a.missed && settings->strict ? EXIT_DEGRADED : EXIT_DONE;
 }

@@ -4,21 +4,17 @@
 #include "cli/compute_devices.h"
 #include "cli/report.h"
 
-static int report_absent(enum command command)
+int live_main(const struct settings *settings, struct fault *fault)
 {
-    struct fault fault;
-    fault_set(&fault, "this program was built without PortAudio; install portaudio19-dev and build "
-                      "with -Dlive=enabled");
-    return report_fault(command, &fault, EXIT_FAILED);
+    if (settings->command == COMMAND_DEVICES &&
+        !compute_devices_print(settings->json ? json_array() : NULL))
+        return EXIT_FAILED;
+    fault_set(fault, "this program was built without PortAudio; install portaudio19-dev and build "
+                     "with -Dlive=enabled");
+    return EXIT_FAILED;
 }
 
-int live_main(const struct settings *settings)
+int devices_main(const struct settings *settings, struct fault *fault)
 {
-    return report_absent(settings->command);
-}
-
-int devices_main(const struct settings *settings)
-{
-    if (!compute_devices_print(settings->json ? json_array() : NULL)) return EXIT_FAILED;
-    return report_absent(settings->command);
+    return live_main(settings, fault);
 }

@@ -123,23 +123,21 @@ static int print_answer(FILE *file, const char *path, bool follow, struct fault 
         good = !known || (fputs(line, stdout) >= 0 && fflush(stdout) == 0);
     }
     free(line);
-    if (answered || !good) return ok ? EXIT_DONE : EXIT_FAILED; // report_close says what failed
-    return report_fault(COMMAND_CONTROL, fault, EXIT_FAILED);
+    if (answered || !good) *fault->text = 0; // report_end says what failed
+    return ok ? EXIT_DONE : EXIT_FAILED;
 }
 
-int control_main(const struct settings *settings)
+int control_main(const struct settings *settings, struct fault *fault)
 {
     const char *path = settings->files[0];
     char **words = settings->files + 1;
-    struct fault fault;
-    char *line = compose_line(words, settings->n_operands - 1, &fault);
-    if (!line) return report_fault(COMMAND_CONTROL, &fault, EXIT_FAILED);
-    FILE *file = send_to(path, line, &fault);
+    char *line = compose_line(words, settings->n_operands - 1, fault);
+    FILE *file = line ? send_to(path, line, fault) : NULL;
     free(line);
-    if (!file) return report_fault(COMMAND_CONTROL, &fault, EXIT_FAILED);
+    if (!file) return EXIT_FAILED;
     bool follow = strcmp(words[0], control_rows[CONTROL_SUBSCRIBE].name) == 0 &&
                   settings->n_operands > 2 && strcmp(words[1], "off") != 0;
-    int status = print_answer(file, path, follow, &fault);
+    int status = print_answer(file, path, follow, fault);
     fclose(file);
-    return report_close(COMMAND_CONTROL, status);
+    return status;
 }

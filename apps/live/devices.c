@@ -59,11 +59,10 @@ static bool print_devices_json(void)
     return compute_devices_print(list);
 }
 
-static int list_devices(const struct settings *s)
+static int list_devices(const struct settings *s, struct fault *fault)
 {
-    struct fault fault;
     bool good = true;
-    if (!device_initialize(s, &fault)) return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
+    if (!device_initialize(s, fault)) return EXIT_FAILED;
     if (s->json) good = print_devices_json();
     else if (device_count()) print_device_table();
     else report_warning(s, "no audio device: ALSA has none, and JACK needs a running server");
@@ -71,10 +70,10 @@ static int list_devices(const struct settings *s)
     return good ? EXIT_DONE : EXIT_FAILED;
 }
 
-int devices_main(const struct settings *settings)
+int devices_main(const struct settings *settings, struct fault *fault)
 {
     if (!settings->json) compute_devices_print(NULL);
-    int status = report_close(COMMAND_DEVICES, list_devices(settings));
-    if (timed_call_hangs()) _exit(status);
+    const int status = list_devices(settings, fault);
+    if (timed_call_hangs()) _exit(report_end(COMMAND_DEVICES, fault, status));
     return status;
 }

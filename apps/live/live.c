@@ -219,19 +219,17 @@ static void store_restart(struct live *live, const struct session *s)
 }
 
 // Plays until the end or the loss of the device.
-static int live_play(struct live *live)
+static int live_play(struct live *live, struct fault *fault)
 {
     struct session session;
-    struct fault fault;
     int status;
-    if (!open_session(live, &session, &status, &fault))
-        return status ? report_fault(COMMAND_LIVE, &fault, (enum exit_status)status) : EXIT_DONE;
+    if (!open_session(live, &session, &status, fault)) return status;
     const int filter = session.scene < 0
                            ? live->restart.filter
                            : filter_set_find(session.filters, live->scenes.list[session.scene].ir);
     if (filter > 0 && filter < filter_set_view(session.filters).n)
         filter_set_select(session.filters, filter);
-    bool started = device_start(session.stream, &fault);
+    bool started = device_start(session.stream, fault);
     if (started) {
         print_session(&session);
         control_run(&session, live->waiting.signals);
@@ -240,7 +238,7 @@ static int live_play(struct live *live)
         status = live_conclude(live, &session);
     } else {
         session.lost = timed_call_hangs();
-        status = report_fault(COMMAND_LIVE, &fault, session.lost ? EXIT_LOST : EXIT_FAILED);
+        status = report_fault(COMMAND_LIVE, fault, session.lost ? EXIT_LOST : EXIT_FAILED);
         recorder_discard(session.recorder);
     }
     bool again = session.lost && live->settings.retry && !session.ending;
@@ -275,28 +273,24 @@ static bool continue_previous(struct live *live)
     return true;
 }
 
-int live_main(const struct settings *settings)
+int live_main(const struct settings *settings, struct fault *fault)
 {
     struct live live = {.settings = *settings};
-    struct fault fault;
-    int status;
-    if (!scene_open(&live.scenes, &live.settings, &fault))
-        return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    if (!live_check_usage(&live.settings, &fault) || !live_check_values(&live.settings, &fault))
-        return report_usage(COMMAND_LIVE, &fault);
+    int status = EXIT_FAILED;
+    if (!scene_open(&live.scenes, &live.settings, fault)) return EXIT_FAILED;
+    if (!live_check_usage(&live.settings, fault) || !live_check_values(&live.settings, fault))
+        return EXIT_USAGE;
     const bool continues = continue_previous(&live);
-    if (!recorder_check_names(&live.settings, live.restart.take, &fault) ||
-        !recorder_check_format(&live.settings, &fault))
-        return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    if (!recorder_check_names(&live.settings, live.restart.take, fault) ||
+        !recorder_check_format(&live.settings, fault))
+        return EXIT_FAILED;
     live.waiting.signals = signals_install();
     terminal_remember();
     if (continues) begin_to_wait(&live, "it was lost");
-    if (live.settings.measure_to) status = measure_run(&live.settings, live.waiting.signals);
-    else if (open_control(&live, continues, &fault)) status = live_play(&live);
-    else status = report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    if (live.settings.measure_to) status = measure_run(&live.settings, live.waiting.signals, fault);
+    else if (open_control(&live, continues, fault)) status = live_play(&live, fault);
     remotes_close(&live.waiting.remotes);
-    status = report_close(COMMAND_LIVE, status);
     // The hanging thread may hold locks for which exit would wait.
-    if (timed_call_hangs()) _exit(status);
+    if (timed_call_hangs()) _exit(report_end(COMMAND_LIVE, fault, status));
     return status;
 }

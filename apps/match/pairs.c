@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "config/words.h"
@@ -305,6 +304,11 @@ static bool print_pairs(const struct job *job, FILE *to)
 static bool run(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
+    bool known;
+    if (s->max_lag == NOT_GIVEN)
+        return fault_usage(fault, "needs --max-lag, for example --max-lag 500");
+    if (!temp_is_special(job->out) && container_of_name(job->out, &known) != CONTAINER_NPY)
+        return fault_usage(fault, "%s: results are an .npy array; its name ends in .npy", job->out);
     if (!open_inputs(job, fault) || !choose_windows(job, fault) || !make_pairs(job, fault) ||
         !add_windows(job, fault) || !read_results(job, fault))
         return false;
@@ -313,18 +317,11 @@ static bool run(struct job *job, struct fault *fault)
     return npy_array_save(&job->y, job->out, fault);
 }
 
-int pairs_main(const struct settings *settings)
+int pairs_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings, .out = settings->files[settings->n_operands - 1]};
-    struct fault fault;
-    bool known, good = settings->max_lag != NOT_GIVEN;
-    if (!good) fault_set(&fault, "needs --max-lag, for example --max-lag 500");
-    else if (!temp_is_special(job.out) && container_of_name(job.out, &known) != CONTAINER_NPY)
-        good = fault_set(&fault, "%s: results are an .npy array; its name ends in .npy", job.out);
-    if (!good) return report_usage(COMMAND_PAIRS, &fault);
-    interrupt_install();
-    const bool done = run(&job, &fault);
-    int status = done ? EXIT_DONE : report_fault(COMMAND_PAIRS, &fault, EXIT_FAILED);
+    const bool done = run(&job, fault);
+    int status = done ? EXIT_DONE : EXIT_FAILED;
     for (size_t i = 0; done && i < job.signals.n_in; i++)
         if (report_input(settings, job.signals.in[i])) status = EXIT_DEGRADED;
     signals_release(&job.signals);
@@ -335,5 +332,5 @@ int pairs_main(const struct settings *settings)
     npy_array_release(&job.y);
     memory_free(job.scaled);
     free(job.list);
-    return report_close(COMMAND_PAIRS, status);
+    return status;
 }

@@ -13,7 +13,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "convolve/shard.h"
@@ -332,26 +331,26 @@ static void release(struct job *job)
     signals_release(&job->signals);
 }
 
-int correlate_main(const struct settings *settings)
+int correlate_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings};
     struct encoding raw = {0}, none = {0};
-    struct fault fault = {0};
-    if (!settings->templates) return convolve_main(settings);
-    bool good = usage_join_processes(&job.settings, &job.processes, &fault);
-    if (good) good = usage_check(&job.settings, &raw, &none, &fault), fault.usage = !good;
-    interrupt_install();
-    good = good && open_signal(&job, &raw, &fault) && load_templates(&job, &fault) &&
-           measure_signal(&job, &fault) && find_matches(&job, &fault);
-    good = processes_agree(&job.processes, good, &fault) && print_matches(&job, &fault);
-    int status = fault.usage ? EXIT_USAGE : EXIT_FAILED;
+    if (!settings->templates) return convolve_main(settings, fault);
+    bool good = usage_join_processes(&job.settings, &job.processes, fault);
+    if (good) good = usage_check(&job.settings, &raw, &none, fault), fault->usage = !good;
+    good = good && open_signal(&job, &raw, fault) && load_templates(&job, fault) &&
+           measure_signal(&job, fault) && find_matches(&job, fault);
+    good = processes_agree(&job.processes, good, fault) && print_matches(&job, fault);
+    int status = fault->usage ? EXIT_USAGE : EXIT_FAILED;
     if (good) {
         const struct audio_reader *in = job.signals.in[0];
         const bool interrupted = audio_interrupted(in),
                    degraded = report_input(&job.settings, in) || interrupted;
         if (interrupted) report_warning(&job.settings, "interrupted after %zu frames", job.frames);
-        status = report_close(COMMAND_CORRELATE, degraded ? EXIT_DEGRADED : EXIT_DONE);
-    } else if (!job.processes.rank) report_fault(COMMAND_CORRELATE, &fault, EXIT_FAILED);
+        status = degraded ? EXIT_DEGRADED : EXIT_DONE;
+    }
+    if (job.processes.rank) *fault->text = 0;                // the first speaks for all
+    status = report_fault(COMMAND_CORRELATE, fault, status); // while all processes run
     release(&job);
     processes_end(&job.processes);
     return status;

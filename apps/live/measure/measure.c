@@ -253,22 +253,19 @@ static void measure_release(struct measure *m)
     free(m->recorded);
 }
 
-int measure_run(struct settings *settings, int signals)
+int measure_run(struct settings *settings, int signals, struct fault *fault)
 {
     static struct measure m; // static: in use for ever if the device hangs
-    struct fault fault;
     int status = EXIT_FAILED;
     m.settings = settings;
-    if (!check_output(settings->measure_to, &fault))
-        return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    if (device_initialize(settings, &fault) && measure_choose_devices(&m, &fault) &&
-        measure_start(&m, &fault))
-        status = wait_for_end(&m, signals, &fault);
+    if (!check_output(settings->measure_to, fault)) return EXIT_FAILED;
+    if (device_initialize(settings, fault) && measure_choose_devices(&m, fault) &&
+        measure_start(&m, fault))
+        status = wait_for_end(&m, signals, fault);
     else if (timed_call_hangs()) status = EXIT_LOST;
     device_close(m.stream, status != EXIT_DONE, CLOSE_SECONDS);
-    if (status == EXIT_DONE && !evaluate(&m, &fault)) status = EXIT_FAILED;
-    if (status != EXIT_DONE) report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
-    else if (m.losses) {
+    if (status == EXIT_DONE && !evaluate(&m, fault)) status = EXIT_FAILED;
+    if (status == EXIT_DONE && m.losses) {
         report_warning(settings, "samples were lost while the sweep played; measure again");
         status = EXIT_DEGRADED;
     }

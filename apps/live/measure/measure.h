@@ -9,6 +9,6 @@
 // Prints the results or the error, and returns the program's exit status. Resolves times in
 // `settings` at the rate of the device. signals: of signals_install. The caller checks
 // timed_call_hangs.
-int measure_run(struct settings *settings, int signals);
+int measure_run(struct settings *settings, int signals, struct fault *fault);
 
 #endif
