@@ -104,18 +104,15 @@ bool control_socket_open(struct control_socket **ret, const char *path, struct f
     return false;
 }
 
-// Descriptor and period of each connection; the first is the socket itself.
-void control_socket_keep(const struct control_socket *socket, char text[CONTROL_KEPT_BYTES])
+void control_socket_keep(const struct control_socket *socket, struct control_kept *ret)
 {
-    const struct control_socket *s = socket;
-    *text = 0;
-    if (!s) return;
-    int n = snprintf(text, CONTROL_KEPT_BYTES, "%d/0", s->fd);
-    fcntl(s->fd, F_SETFD, 0);
-    for (int i = 0; i < s->n; i++) {
-        const struct client *c = s->clients[i];
+    *ret = (struct control_kept){.fd = socket ? socket->fd : -1};
+    if (socket) fcntl(socket->fd, F_SETFD, 0);
+    for (int i = 0; socket && i < socket->n; i++) {
+        const struct client *c = socket->clients[i];
         if (c->n_in || c->n_out || c->ticket || c->broken) continue;
-        n += snprintf(text + n, (size_t)(CONTROL_KEPT_BYTES - n), " %d/%.9g", c->fd, c->period);
+        ret->clients[ret->n].fd = c->fd;
+        ret->clients[ret->n++].period = c->period;
         fcntl(c->fd, F_SETFD, 0);
     }
 }
@@ -128,35 +125,27 @@ static bool is_unix_socket(int fd, struct sockaddr_un *ret_address)
            ret_address->sun_family == AF_UNIX && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-static void adopt_clients(struct control_socket *s, const char *text)
+bool control_socket_adopt(struct control_socket **ret, const char *path,
+                          const struct control_kept *kept)
 {
-    struct sockaddr_un ignored;
-    int fd, used;
-    double period;
-    for (; s->n < CONTROL_MAX_CLIENTS && sscanf(text, "%d/%lf%n", &fd, &period, &used) == 2;
-         text += used) {
-        struct client *c = is_unix_socket(fd, &ignored) ? calloc(1, sizeof *c) : NULL;
-        if (!c) continue;
-        c->fd = fd;
-        c->period = period;
-        s->clients[s->n++] = c;
-    }
-}
-
-bool control_socket_adopt(struct control_socket **ret, const char *path, const char *text)
-{
-    struct sockaddr_un address;
-    int fd, used = 0;
+    struct sockaddr_un address, ignored;
     struct control_socket *s = calloc(1, sizeof *s);
-    if (!s || sscanf(text, "%d/0%n", &fd, &used) != 1 || !used || !is_unix_socket(fd, &address) ||
+    if (!s || !is_unix_socket(kept->fd, &address) ||
         strncmp(address.sun_path, path, sizeof address.sun_path) != 0) {
         free(s);
         return false;
     }
     s->address = address;
-    s->fd = fd;
+    s->fd = kept->fd;
     identify_file(s);
-    adopt_clients(s, text + used);
+    for (int i = 0; i < kept->n && i < CONTROL_MAX_CLIENTS; i++) {
+        struct client *c =
+            is_unix_socket(kept->clients[i].fd, &ignored) ? calloc(1, sizeof *c) : NULL;
+        if (!c) continue;
+        c->fd = kept->clients[i].fd;
+        c->period = kept->clients[i].period;
+        s->clients[s->n++] = c;
+    }
     *ret = s;
     return true;
 }

@@ -13,7 +13,6 @@ enum {
     CONTROL_LINE_BYTES = 8192, // with the end of line; longer lines are refused
     CONTROL_MAX_CLIENTS = 16,
     CONTROL_MAX_FILES = CONTROL_MAX_CLIENTS + 1,
-    CONTROL_KEPT_BYTES = 1024,
 };
 
 struct control_socket;
@@ -22,12 +21,20 @@ struct control_socket;
 // is a socket of this user that nobody listens to. Changes the umask for a moment.
 bool control_socket_open(struct control_socket **ret, const char *path, struct fault *fault);
 
-// For a program that executes itself anew: keeps the descriptors open beyond exec, except those of
-// clients that have sent part of a line or wait for an answer, and describes them in `text`, which
-// is empty for NULL. control_socket_adopt continues with them; false: they are no socket of this
-// path.
-void control_socket_keep(const struct control_socket *socket, char text[CONTROL_KEPT_BYTES]);
-bool control_socket_adopt(struct control_socket **ret, const char *path, const char *text);
+// For a program that executes itself anew: the descriptors that stay open beyond exec.
+struct control_kept {
+    int fd, n;
+    struct {
+        int fd;
+        double period;
+    } clients[CONTROL_MAX_CLIENTS];
+};
+
+// Keeps them, except those of clients that have sent part of a line or wait for an answer; of NULL
+// none. control_socket_adopt continues with them; false: they are no socket of this path.
+void control_socket_keep(const struct control_socket *socket, struct control_kept *ret);
+bool control_socket_adopt(struct control_socket **ret, const char *path,
+                          const struct control_kept *kept);
 
 // Closes all connections and removes the path, unless it names another file by now. Accepts NULL.
 void control_socket_close(struct control_socket *socket);

@@ -88,7 +88,7 @@ static bool open_control(struct live *live, bool continues, struct fault *fault)
     if (s->osc && !osc_open(&r->others[0], s->osc, fault)) return false;
     if (s->web && !web_open(&r->others[1], s->web, fault)) return false;
     if (!s->control) return true;
-    return (continues && control_socket_adopt(&r->socket, s->control, live->restart.socket)) ||
+    return (continues && control_socket_adopt(&r->socket, s->control, &live->restart.socket)) ||
            control_socket_open(&r->socket, s->control, fault);
 }
 

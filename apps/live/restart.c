@@ -5,31 +5,20 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-static const char VARIABLE[] = "PARTITA_LIVE_RESTART", SOCKET_VARIABLE[] = "PARTITA_LIVE_SOCKET";
+static const char VARIABLE[] = "PARTITA_LIVE_RESTART"; // the descriptor
 
 bool restart_read(struct restart *ret)
 {
-    const char *text = getenv(VARIABLE), *socket = getenv(SOCKET_VARIABLE);
-    struct restart r = {.take = 1};
-    struct live_state *s = &r.state;
-    int mute, bypass, waiting;
-    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%d:%d:%d", &r.take,
-                               &r.filter, &s->gain, &s->wet, &s->dry, &s->input_gain,
-                               &s->direction.azimuth, &s->direction.elevation, &s->fade, &r.played,
-                               &mute, &bypass, &waiting) == 13;
+    const char *number = getenv(VARIABLE);
+    const int fd = number ? atoi(number) : -1;
+    const bool good = fd > STDERR_FILENO && pread(fd, ret, sizeof *ret, 0) == sizeof *ret;
+    if (!good) *ret = (struct restart){.take = 1};
+    if (good) close(fd);
     unsetenv(VARIABLE);
-    *ret = (struct restart){.take = 1};
-    if (!good) return false;
-    s->mute = mute;
-    s->bypass = bypass;
-    r.waiting = waiting;
-    *ret = r;
-    snprintf(ret->socket, sizeof ret->socket, "%s", socket ? socket : "");
-    unsetenv(SOCKET_VARIABLE);
-    return true;
+    return good;
 }
 
 // The audio libraries open their sockets without FD_CLOEXEC.
@@ -46,22 +35,19 @@ static void close_at_exec(void)
 void restart_exec(const struct restart *restart, const struct control_socket *socket, int argc,
                   char **argv)
 {
-    char kept[CONTROL_KEPT_BYTES];
-    const struct restart *r = restart;
-    const struct live_state *s = &r->state;
-    char text[256];
+    struct restart r = *restart;
+    char number[16];
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
-    if (!arguments) return;
-    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%d:%d:%d",
-             r->take, r->filter, s->gain, s->wet, s->dry, s->input_gain, s->direction.azimuth,
-             s->direction.elevation, s->fade, r->played, s->mute, s->bypass, r->waiting);
-    setenv(VARIABLE, text, 1);
-    arguments[0] = "partita";
-    for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];
+    const int fd = memfd_create("restart", 0);
+    if (arguments) arguments[0] = "partita";
+    for (int i = 0; arguments && i < argc; i++) arguments[i + 1] = argv[i];
     fflush(NULL);
     close_at_exec();
-    control_socket_keep(socket, kept);
-    setenv(SOCKET_VARIABLE, kept, 1);
-    execv("/proc/self/exe", arguments);
+    control_socket_keep(socket, &r.socket);
+    snprintf(number, sizeof number, "%d", fd);
+    if (arguments && write(fd, &r, sizeof r) == sizeof r && fcntl(fd, F_SETFD, 0) == 0 &&
+        setenv(VARIABLE, number, 1) == 0)
+        execv("/proc/self/exe", arguments);
+    close(fd);
     free(arguments);
 }

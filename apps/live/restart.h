@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Restart after the loss of the device (--retry). PortAudio may hang for ever in the client of a
-// dead server, so the program executes itself anew and passes its state in the environment.
+// dead server, so the program executes itself anew and passes its state in an open file.
 #ifndef PARTITA_APPS_LIVE_RESTART_H
 #define PARTITA_APPS_LIVE_RESTART_H
 
@@ -21,9 +21,9 @@ struct restart {
     int take;   // of the recording, from 1 on
     int filter; // index of the current filter or scene
     struct live_state state;
-    double played;                   // s
-    bool waiting;                    // for a device; the user has been told
-    char socket[CONTROL_KEPT_BYTES]; // of control_socket_keep
+    double played; // s
+    bool waiting;  // for a device; the user has been told
+    struct control_kept socket;
 };
 
 // Reads the state of the previous process. False, with take 1, if there is none.

@@ -370,7 +370,8 @@ static void another_process_continues(void **state)
 {
     (void)state;
     struct rig rig;
-    char kept[CONTROL_KEPT_BYTES];
+    struct control_kept kept;
+    const struct control_kept none = {.fd = -1}, closed = {.fd = 99};
     int status;
     rig_open(&rig);
     int a = connect_to(rig.path), b = connect_to(rig.path), c = connect_to(rig.path);
@@ -378,7 +379,7 @@ static void another_process_continues(void **state)
     put(c, "half a li");
     serve(&rig, 4);
     assert_string_equal(got(a), "[subscribe]\n");
-    control_socket_keep(rig.socket, kept);
+    control_socket_keep(rig.socket, &kept);
     put(b, "one\n"); // meanwhile
     const int later = connect_to(rig.path);
     put(later, "two\n");
@@ -386,10 +387,10 @@ static void another_process_continues(void **state)
     if (child == 0) {
         struct rig next = rig;
         struct control_socket *other = NULL;
-        bool good = !control_socket_adopt(&other, "/another/path", kept) &&
-                    !control_socket_adopt(&other, rig.path, "") &&
-                    !control_socket_adopt(&other, rig.path, "99/0") &&
-                    control_socket_adopt(&next.socket, rig.path, kept);
+        bool good = !control_socket_adopt(&other, "/another/path", &kept) &&
+                    !control_socket_adopt(&other, rig.path, &none) &&
+                    !control_socket_adopt(&other, rig.path, &closed) &&
+                    control_socket_adopt(&next.socket, rig.path, &kept);
         good = good && serve(&next, 3) == 2 && control_socket_due(next.socket) <= 0;
         if (good) control_socket_publish(next.socket, 5, "status\n");
         good = good && serve(&next, 1) == 0 && control_socket_due(next.socket) == 5;
