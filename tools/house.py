@@ -40,9 +40,9 @@ LIMITS = {
     "lines_design": (1478, "lines in design/ without design/correction and design/equalizer"),
     "lines_measured": (1200, "lines in design/correction and design/equalizer"),
     "lines_cuda": (17042, "lines in lib/cuda"),  # the redesign reached 17 190
-    "lines_adaptive": (661, "lines in lib/adaptive"),
-    "lines_bank": (1800, "lines in lib/bank"),
-    "lines_sequence": (1488, "lines in lib/sequence"),
+    "lines_adaptive": (649, "lines in lib/adaptive"),
+    "lines_bank": (1785, "lines in lib/bank"),
+    "lines_sequence": (1479, "lines in lib/sequence"),
     "docs": (7380, "lines of text in docs/"),
     "tools": (3200, "lines in tools/"),
     "words": (0, "words that are no longer used"),

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Checks of options, and the choice of the loops of an instruction set, as kernels/kernels.c does.
+// Checks of options.
 #include "adaptive.h"
 #include "api/sized.h"
-
-#define DECLARE(isa, name)                                                                         \
-    extern const struct adaptive_loops k_adaptive_f32_##name, k_adaptive_f64_##name;
-#define TABLE(isa, name) [isa] = {&k_adaptive_f32_##name, &k_adaptive_f64_##name},
-
-const struct adaptive_loops *adaptive_loops_of(enum cpu_isa isa, bool f64)
-{
-    EACH_SET(DECLARE)
-    static const struct adaptive_loops *const tables[CPU_ISAS][2] = {EACH_SET(TABLE)};
-    while (!tables[isa][f64]) isa--;
-    return tables[isa][f64];
-}
 
 enum partita_status adaptive_resolve(struct partita_adaptive_options *ret,
                                      const struct partita_adaptive_options *given, size_t bytes)

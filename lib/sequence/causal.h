@@ -58,6 +58,9 @@ enum {
     CAUSAL_TILE = 8192,                              // f32 of a tile: 32 KiB
 };
 
+// Never NULL, for f32 alone: as kernels_select.
+const struct causal_kernels *causal_kernels_of(enum cpu_isa isa, bool f64);
+
 // A call whose arguments have been checked and whose defaults have been filled in.
 struct causal {
     struct partita_causal call;

@@ -7,9 +7,6 @@
 #include "causal.h"
 #include "core/arguments.h"
 
-#define DECLARE(isa, name) extern const struct causal_kernels k_causal_f32_##name;
-#define TABLE(isa, name) [isa] = &k_causal_f32_##name,
-
 static bool is_real(enum partita_type type)
 {
     return type == PARTITA_F32 || type == PARTITA_F16 || type == PARTITA_BF16;
@@ -149,15 +146,6 @@ static bool indices_check(const struct partita_causal *c)
     return !c->cache_indices || slots_check(c);
 }
 
-// The inner loops of an instruction set, as kernels_select.
-static const struct causal_kernels *select_kernels(enum cpu_isa isa)
-{
-    EACH_SET(DECLARE)
-    static const struct causal_kernels *const tables[CPU_ISAS] = {EACH_SET(TABLE)};
-    while (!tables[isa]) isa--;
-    return tables[isa];
-}
-
 enum { SMALL = 1 << 16 }; // sums that take about as long as to wake a thread
 
 enum partita_status causal_resolve(struct causal *ret, const struct partita_causal *given,
@@ -191,7 +179,7 @@ enum partita_status causal_resolve(struct causal *ret, const struct partita_caus
     const enum cpu_isa isa = cpu_detect();
     ret->block = size_max(max / CAUSAL_LANES, 1) * CAUSAL_LANES;
     ret->kernels = kernels_select(isa, false);
-    ret->sums = select_kernels(isa);
+    ret->sums = causal_kernels_of(isa, false);
     ret->threads = c->threads ? thread_bound(c->threads) : thread_default();
     const size_t sequences = c->query_start_loc ? 1 : c->batch;
     if (size_mul(size_mul(sequences, c->channels), size_mul(c->frames, c->taps)) < SMALL)
