@@ -63,3 +63,16 @@ const char *nearest_hint(const struct nearest *nearest, const char *prefix,
         snprintf(text, NEAREST_HINT_SIZE, " (did you mean %s%s?)", prefix, nearest->known);
     return text;
 }
+
+int nearest_find(const char *name, const void *rows, size_t n, size_t size,
+                 char hint[NEAREST_HINT_SIZE])
+{
+    struct nearest nearest = nearest_to(name);
+    for (size_t i = 0; i < n; i++) {
+        const char *const *known = (const void *)((const char *)rows + i * size);
+        if (strcmp(*known, name) == 0) return (int)i;
+        nearest_try(&nearest, *known);
+    }
+    nearest_hint(&nearest, "", hint);
+    return -1;
+}

@@ -22,4 +22,9 @@ enum { NEAREST_HINT_SIZE = 64 };
 const char *nearest_hint(const struct nearest *nearest, const char *prefix,
                          char text[NEAREST_HINT_SIZE]);
 
+// The index of the row that begins with a pointer to this name; -1, with a hint: there is none.
+// size: bytes of a row.
+int nearest_find(const char *name, const void *rows, size_t n, size_t size,
+                 char hint[NEAREST_HINT_SIZE]);
+
 #endif

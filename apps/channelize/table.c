@@ -51,17 +51,13 @@ static bool find_column(const struct table *table, const char *name, enum table_
                         struct fault *fault)
 {
     char hint[NEAREST_HINT_SIZE];
-    struct nearest nearest = nearest_to(name);
-    for (int i = 0; i < N_COLUMNS; i++) {
-        *ret = (enum table_column)i;
-        if (strcmp(name, columns[i].name) == 0) return true;
-        nearest_try(&nearest, columns[i].name);
-    }
+    const int found = nearest_find(name, columns, N_COLUMNS, sizeof *columns, hint);
+    *ret = (enum table_column)found;
+    if (found >= 0) return true;
     return fault_set(fault,
                      "%s: column '%.40s': no such column%s; there are name, centre, frequency, "
                      "rate, bandwidth, transition, attenuation and taps%s",
-                     table->path, name, nearest_hint(&nearest, "", hint),
-                     strchr(name, ';') ? ", separated by commas" : "");
+                     table->path, name, hint, strchr(name, ';') ? ", separated by commas" : "");
 }
 
 // The next cell of a line, which a comma ends, or a quotation mark if it begins with one; NULL at

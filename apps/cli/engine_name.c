@@ -49,14 +49,10 @@ bool engine_check(const struct settings *settings, struct fault *fault)
                          "--engine %.80s: is not an engine of --device %.20s, whose engines have "
                          "names like cuda/direct",
                          requested, device);
-    struct nearest nearest = nearest_to(name);
-    const size_t length = strcspn(name, ":"); // the library checks the variant
-    for (int i = 0; i < N_ENGINES; i++) {
-        if (strlen(engines[i]) == length && strncmp(name, engines[i], length) == 0) return true;
-        nearest_try(&nearest, engines[i]);
-    }
-    return fault_set(fault, "--engine %.80s: no such engine%s; choose one of %s", requested,
-                     nearest_hint(&nearest, "", hint), engine_list(all));
+    name[strcspn(name, ":")] = 0; // the library checks the variant
+    return nearest_find(name, engines, N_ENGINES, sizeof *engines, hint) >= 0 ||
+           fault_set(fault, "--engine %.80s: no such engine%s; choose one of %s", requested, hint,
+                     engine_list(all));
 }
 
 bool engine_needs_bounds(const char *said)

@@ -160,13 +160,10 @@ void help_print_overview(void)
 int help_main(const struct settings *s, struct fault *fault)
 {
     enum command topic;
-    char hint[NEAREST_HINT_SIZE];
     if (s->man) manual_print();
     else if (s->completion != SHELL_NONE) completion_print((enum shell)s->completion);
     else if (s->n_operands == 0) help_print_overview();
-    else if (command_find(s->operands[0], &topic)) help_print(topic);
-    else
-        fault_usage(fault, "%s: no such command%s", s->operands[0],
-                    command_hint(s->operands[0], hint));
-    return *fault->text ? EXIT_USAGE : EXIT_DONE;
+    else if (command_find(s->operands[0], &topic, fault)) help_print(topic);
+    else return EXIT_USAGE;
+    return EXIT_DONE;
 }

@@ -56,10 +56,9 @@ int main(int argc, char **argv)
         help_print_overview();
         return report_end(COMMAND_HELP, NULL, EXIT_DONE);
     }
-    if (command_find(word, &command)) return run_command(command, argc - 1, argv + 1);
-    char hint[NEAREST_HINT_SIZE];
-    if (*word) fprintf(stderr, "partita: %s: no such command%s\n", word, command_hint(word, hint));
-    else fprintf(stderr, "partita: no command given\n");
+    struct fault fault;
+    if (command_find(word, &command, &fault)) return run_command(command, argc - 1, argv + 1);
+    fprintf(stderr, "partita: %s\n", *word ? fault.text : "no command given");
     for (int c = 0; c < N_COMMANDS; c++)
         fprintf(stderr, "%s%s", c ? "|" : "usage: partita ", command_rows[c].name);
     fprintf(stderr, " ...   (partita help)\n");

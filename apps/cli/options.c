@@ -43,21 +43,12 @@ const struct option_row *option_find(enum command command, const char *name)
     return NULL;
 }
 
-bool command_find(const char *name, enum command *ret_command)
+bool command_find(const char *name, enum command *ret_command, struct fault *fault)
 {
-    for (int c = 0; c < N_COMMANDS; c++) {
-        if (strcmp(name, command_rows[c].name) != 0) continue;
-        *ret_command = (enum command)c;
-        return true;
-    }
-    return false;
-}
-
-const char *command_hint(const char *name, char text[NEAREST_HINT_SIZE])
-{
-    struct nearest nearest = nearest_to(name);
-    for (int c = 0; c < N_COMMANDS; c++) nearest_try(&nearest, command_rows[c].name);
-    return nearest_hint(&nearest, "", text);
+    char hint[NEAREST_HINT_SIZE];
+    const int found = nearest_find(name, command_rows, N_COMMANDS, sizeof *command_rows, hint);
+    *ret_command = (enum command)found;
+    return found >= 0 || fault_usage(fault, "%s: no such command%s", name, hint);
 }
 
 struct sofa_direction options_direction(const struct settings *settings)

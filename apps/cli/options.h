@@ -239,10 +239,7 @@ bool options_want_peaks(const struct settings *settings);
 // The value of --max-channels or its default.
 size_t options_max_channels(const struct settings *settings);
 
-// False if there is no such command.
-bool command_find(const char *name, enum command *ret_command);
-
-// " (did you mean X?)" for a command that does not exist, or nothing. Returns `text`.
-const char *command_hint(const char *name, char text[NEAREST_HINT_SIZE]);
+// False, with a fault, if there is no such command.
+bool command_find(const char *name, enum command *ret_command, struct fault *fault);
 
 #endif

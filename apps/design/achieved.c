@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "achieved.h"
+#include "design.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,15 +8,15 @@
 #include "base/json_values.h"
 
 // Frames per second, or 1 if frequencies are fractions of the rate.
-static double rate_of(const struct achieved *a)
+static double rate_of(const struct job *job)
 {
-    return a->settings.rate > 0 ? a->settings.rate : 1;
+    return job->settings.rate > 0 ? job->settings.rate : 1;
 }
 
-int achieved_bands(const struct achieved *a, struct band bands[MAX_BANDS])
+int achieved_bands(const struct job *job, struct band bands[MAX_BANDS])
 {
-    const struct partita_design *d = &a->specification.design;
-    const double width = a->result.width, half = width / 2, end = rate_of(a) / 2;
+    const struct partita_design *d = &job->design;
+    const double width = job->result.width, half = width / 2, end = rate_of(job) / 2;
     const double *c = d->cutoff;
     const bool passes_0 =
         d->kind != PARTITA_DESIGN_HIGH_PASS && d->kind != PARTITA_DESIGN_BAND_PASS;
@@ -45,10 +45,10 @@ int achieved_bands(const struct achieved *a, struct band bands[MAX_BANDS])
     }
 }
 
-bool achieved_pulse(const struct achieved *a, double *ret_period)
+bool achieved_pulse(const struct job *job, double *ret_period)
 {
-    const struct partita_design *d = &a->specification.design;
-    *ret_period = rate_of(a) / (2 * d->cutoff[0]);
+    const struct partita_design *d = &job->design;
+    *ret_period = rate_of(job) / (2 * d->cutoff[0]);
     return d->kind == PARTITA_DESIGN_RAISED_COSINE || d->kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
 }
 
@@ -78,18 +78,17 @@ static double value_at(const double *pulse, size_t n, double x)
     return sum * sin(M_PI * x) / M_PI;
 }
 
-bool achieved_find_interference(struct achieved *achieved)
+bool achieved_find_interference(struct job *job)
 {
-    const struct achieved *a = achieved;
-    const bool pair = a->specification.design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
-    const size_t length = pair ? 2 * a->n - 1 : a->n;
+    const bool pair = job->design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
+    const size_t length = pair ? 2 * job->n - 1 : job->n;
     const double middle = (double)(length - 1) / 2;
     double period, power = 0, sum = 0;
-    if (!achieved_pulse(a, &period)) return true;
+    if (!achieved_pulse(job, &period)) return true;
     double *made = pair ? calloc(length, sizeof *made) : NULL;
     if (pair && !made) return false;
-    if (pair) convolve_pair(made, a->taps, a->n, period);
-    const double *pulse = pair ? made : a->taps;
+    if (pair) convolve_pair(made, job->taps, job->n, period);
+    const double *pulse = pair ? made : job->taps;
     const double whole = fabs(value_at(pulse, length, middle));
     for (double t = period; t <= middle; t += period)
         for (int side = -1; side <= 1; side += 2) {
@@ -97,18 +96,18 @@ bool achieved_find_interference(struct achieved *achieved)
             power += share * share;
             sum += fabs(share);
         }
-    achieved->interference = (struct interference){sqrt(power), sum};
+    job->interference = (struct interference){sqrt(power), sum};
     free(made);
     return true;
 }
 
 // "0 to 17500 Hz and 30000 to 50000 Hz"
-static void print_bands(const struct achieved *a, bool pass, FILE *to)
+static void print_bands(const struct job *job, bool pass, FILE *to)
 {
     struct band bands[MAX_BANDS];
     const char *between = " from ";
-    const char *unit = a->settings.rate > 0 ? " Hz" : " of the rate";
-    const int n = achieved_bands(a, bands);
+    const char *unit = job->settings.rate > 0 ? " Hz" : " of the rate";
+    const int n = achieved_bands(job, bands);
     for (int i = 0; i < n; i++) {
         if (bands[i].pass != pass) continue;
         fprintf(to, "%s%.6g to %.6g%s", between, bands[i].begin, bands[i].end, unit);
@@ -117,34 +116,33 @@ static void print_bands(const struct achieved *a, bool pass, FILE *to)
     fprintf(to, "\n");
 }
 
-static void print_design(const struct achieved *a, FILE *to)
+static void print_design(const struct job *job, FILE *to)
 {
-    const struct partita_design_result *r = &a->result;
-    const bool hilbert = a->specification.design.kind == PARTITA_DESIGN_HILBERT;
+    const struct partita_design_result *r = &job->result;
+    const bool hilbert = job->design.kind == PARTITA_DESIGN_HILBERT;
     fprintf(to, "ripple       %.4g dB", r->ripple);
-    print_bands(a, true, to);
+    print_bands(job, true, to);
     if (isfinite(r->attenuation)) {
         fprintf(to, "attenuation  %.2f dB%s", r->attenuation,
                 hilbert ? " of negative frequencies" : "");
-        print_bands(a, hilbert, to);
+        print_bands(job, hilbert, to);
     }
     double period;
-    if (achieved_pulse(a, &period))
+    if (achieved_pulse(job, &period))
         fprintf(
             to,
             "interference %.1f dB (%.3g %%) rms, %.3g %% at worst, of symbols of %.6g frames%s\n",
-            20 * log10(a->interference.rms), 100 * a->interference.rms, 100 * a->interference.worst,
-            period,
-            a->specification.design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE
-                ? " after a pair of this filter"
-                : "");
+            20 * log10(job->interference.rms), 100 * job->interference.rms,
+            100 * job->interference.worst, period,
+            job->design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE ? " after a pair of this filter"
+                                                                  : "");
 }
 
-static void print_equalizer(const struct achieved *a, FILE *to)
+static void print_equalizer(const struct job *job, FILE *to)
 {
-    const struct partita_equalizer_result *r = &a->specification.equalizer.result;
-    const size_t ways = a->specification.ways;
-    const double rounding = a->specification.equalizer.rounding;
+    const struct partita_equalizer_result *r = &job->equalized;
+    const size_t ways = job->crossover.bands;
+    const double rounding = job->rounding;
     if (ways > 1) fprintf(to, "ways         %zu, from the lowest one on\n", ways);
     fprintf(to, "deviation    %.3g dB of %s, at %.6g Hz\n", r->deviation,
             ways > 1 ? "the sum of all ways from 0 dB" : "the magnitude from that of the sections",
@@ -157,16 +155,16 @@ static void print_equalizer(const struct achieved *a, FILE *to)
     if (rounding > 0) fprintf(to, "rounding     %.1f dB rms\n", 20 * log10(rounding));
 }
 
-bool achieved_print(const struct achieved *a, FILE *to)
+bool achieved_print(const struct job *job, FILE *to)
 {
     char name[ENCODING_NAME_SIZE];
-    fprintf(to, "taps         %zu, stored as %s\n", a->n,
-            encoding_short_name(a->info.encoding, name));
-    if (a->specification.equalizes) print_equalizer(a, to);
-    else print_design(a, to);
-    const double delay = a->result.delay;
+    fprintf(to, "taps         %zu, stored as %s\n", job->n,
+            encoding_short_name(job->info.encoding, name));
+    if (job->equalizes) print_equalizer(job, to);
+    else print_design(job, to);
+    const double delay = job->result.delay;
     fprintf(to, "delay        %.6g frames", delay);
-    if (a->settings.rate > 0) fprintf(to, ", %.6g ms", 1000 * delay / rate_of(a));
+    if (job->settings.rate > 0) fprintf(to, ", %.6g ms", 1000 * delay / rate_of(job));
     fprintf(to, "\n");
     return fflush(to) == 0;
 }
@@ -178,10 +176,10 @@ const char *achieved_method(const struct partita_design *d)
     return truncated ? "truncated" : "kaiser";
 }
 
-static void add_design(const struct achieved *a, json_t *j)
+static void add_design(const struct job *job, json_t *j)
 {
-    const struct partita_design *d = &a->specification.design;
-    const struct partita_design_result *r = &a->result;
+    const struct partita_design *d = &job->design;
+    const struct partita_design_result *r = &job->result;
     json_t *cutoff = json_array();
     for (int i = 0; i < 2; i++)
         if (d->cutoff[i] > 0) json_array_append_new(cutoff, json_finite(d->cutoff[i]));
@@ -192,39 +190,39 @@ static void add_design(const struct achieved *a, json_t *j)
     json_object_set_new(j, "ripple_db", json_finite(r->ripple));
     json_object_set_new(j, "attenuation_db", json_finite(r->attenuation));
     double period;
-    const bool pulse = achieved_pulse(a, &period);
-    json_object_set_new(j, "interference_rms", json_finite(pulse ? a->interference.rms : NAN));
-    json_object_set_new(j, "interference_worst", json_finite(pulse ? a->interference.worst : NAN));
+    const bool pulse = achieved_pulse(job, &period);
+    json_object_set_new(j, "interference_rms", json_finite(pulse ? job->interference.rms : NAN));
+    json_object_set_new(j, "interference_worst",
+                        json_finite(pulse ? job->interference.worst : NAN));
 }
 
-static void add_equalizer(const struct achieved *a, json_t *j)
+static void add_equalizer(const struct job *job, json_t *j)
 {
-    const struct partita_equalizer_result *r = &a->specification.equalizer.result;
-    json_object_set_new(j, "linear_phase", json_boolean(a->settings.linear_phase));
-    json_object_set_new(j, "channels", json_integer((json_int_t)a->specification.ways));
+    const struct partita_equalizer_result *r = &job->equalized;
+    json_object_set_new(j, "linear_phase", json_boolean(job->settings.linear_phase));
+    json_object_set_new(j, "channels", json_integer((json_int_t)job->crossover.bands));
     json_object_set_new(j, "tail_db", json_finite(r->tail));
-    json_object_set_new(j, "rounding_db",
-                        json_finite(20 * log10(a->specification.equalizer.rounding)));
+    json_object_set_new(j, "rounding_db", json_finite(20 * log10(job->rounding)));
     json_object_set_new(j, "deviation_db", json_finite(r->deviation));
     json_object_set_new(j, "deviation_hz", json_finite(r->deviation_frequency));
     json_object_set_new(j, "gain_db", json_finite(r->gain));
     json_object_set_new(j, "gain_hz", json_finite(r->gain_frequency));
 }
 
-bool achieved_print_json(const struct achieved *a, FILE *to)
+bool achieved_print_json(const struct job *job, FILE *to)
 {
-    const double rate = a->settings.rate;
-    const bool equalizes = a->specification.equalizes;
+    const double rate = job->settings.rate;
+    const bool equalizes = job->equalizes;
     char name[ENCODING_NAME_SIZE];
     json_t *j = json_report(equalizes ? "partita-equalizer/1" : "partita-design/1",
                             command_rows[COMMAND_DESIGN].name);
-    json_object_set_new(j, "kind", json_text(a->specification.kind));
-    json_object_set_new(j, "out", json_text(specification_out(&a->settings)));
-    json_object_set_new(j, "type", json_text(encoding_short_name(a->info.encoding, name)));
-    json_object_set_new(j, "taps", json_integer((json_int_t)a->n));
-    json_object_set_new(j, "rate_hz", json_rate(a->settings.rate));
-    (equalizes ? add_equalizer : add_design)(a, j);
-    json_object_set_new(j, "delay_frames", json_finite(a->result.delay));
-    json_object_set_new(j, "delay_seconds", json_finite(rate > 0 ? a->result.delay / rate : NAN));
+    json_object_set_new(j, "kind", json_text(job->kind));
+    json_object_set_new(j, "out", json_text(job->out));
+    json_object_set_new(j, "type", json_text(encoding_short_name(job->info.encoding, name)));
+    json_object_set_new(j, "taps", json_integer((json_int_t)job->n));
+    json_object_set_new(j, "rate_hz", json_rate(job->settings.rate));
+    (equalizes ? add_equalizer : add_design)(job, j);
+    json_object_set_new(j, "delay_frames", json_finite(job->result.delay));
+    json_object_set_new(j, "delay_seconds", json_finite(rate > 0 ? job->result.delay / rate : NAN));
     return json_print(j, to);
 }

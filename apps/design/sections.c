@@ -96,19 +96,15 @@ bool sections_add(struct sections *s, const struct partita_section *section, str
 bool sections_add_words(struct sections *sections, const char *text, struct fault *fault)
 {
     struct partita_section section = {.q = 0};
-    struct nearest nearest = nearest_to("");
     char copy[256], hint[NEAREST_HINT_SIZE], *rest = copy;
     bool good;
-    int kind = 0;
     if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
         return fault_usage(fault, "is longer than %zu characters", sizeof copy - 1);
     const char *word = words_next(&rest, &good);
-    if (word) nearest = nearest_to(word);
-    while (kind < N_KINDS && !(word && strcmp(word, kinds[kind].name) == 0))
-        nearest_try(&nearest, kinds[kind++].name);
-    if (kind == N_KINDS)
+    const int kind = nearest_find(word ? word : "", kinds, N_KINDS, sizeof *kinds, hint);
+    if (kind < 0)
         return fault_usage(fault, "begins with no kind of section%s, such as peak or lowshelf",
-                           nearest_hint(&nearest, "", hint));
+                           hint);
     section.kind = (enum partita_section_kind)kind;
     for (int next = kind < PARTITA_SECTION_TILT ? 0 : GAIN; (word = words_next(&rest, &good));) {
         const size_t n = strcspn(word, "+-." DIGITS);

@@ -7,8 +7,8 @@
 
 #include <partita/partita.h>
 
-#include "design/specification.h"
 #include "fuzz/input.h"
+#include "io/points.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -89,13 +89,16 @@ static void check_fields(struct input *input)
 static void check_table(const uint8_t *text, size_t size)
 {
     char path[FUZZ_PATH_BYTES];
-    struct specification specification = {
-        .design = {.kind = PARTITA_DESIGN_TABLE, .rate = 48000, .width = 2000}};
-    struct settings settings = {.operands = {"table", path}};
+    struct points table;
     struct fault fault;
     fuzz_write("table.txt", text, size, path);
-    if (specification_load(&specification, &settings, &fault)) check_design(&specification.design);
-    specification_release(&specification);
+    if (points_read(&table, path, &fault))
+        check_design(&(struct partita_design){.kind = PARTITA_DESIGN_TABLE,
+                                              .rate = 48000,
+                                              .width = 2000,
+                                              .table = table.list,
+                                              .table_count = table.n});
+    points_release(&table);
     unlink(path);
 }
 
