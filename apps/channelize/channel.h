@@ -57,7 +57,7 @@ bool spectrum_add(struct spectrum *spectrum, enum partita_type type, const void 
 bool spectrum_write(struct spectrum *spectrum, const struct channel_source *source,
                     const struct channel *channels, size_t n, const char *path,
                     struct fault *fault);
-#else // picture_check refuses --plot
+#else // main.c refuses --plot
 #define spectrum_add(...) true
 #define spectrum_write(...) true
 #endif

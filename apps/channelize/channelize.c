@@ -21,7 +21,6 @@
 #include "convolve/pass_stats.h"
 #include "convolve/usage.h"
 #include "io/bytes/temp.h"
-#include "picture/check.h"
 
 enum { CHUNK = 1 << 16 }; // frames that are read at once
 
@@ -466,8 +465,7 @@ int channelize_main(const struct settings *settings, struct fault *fault)
     if (!usage_check(settings, &raw, &none, fault)) return EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN); // a reader that ends concerns its channel only
     job.source.table = &job.table;
-    const bool good = picture_check(settings, fault) &&
-                      table_read(&job.table, settings->operands[0], fault) &&
+    const bool good = table_read(&job.table, settings->operands[0], fault) &&
                       open_signal(&job, &raw, fault) && make_metadata(&job, fault) &&
                       plan_channels(&job, fault) && open_channelizer(&job, fault) &&
                       open_outputs(&job, fault) && run_pass(&job, fault);

@@ -4,16 +4,35 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/json_values.h"
 #include "base/memory.h"
 #include "commands.h"
 #include "interrupt.h"
+#include "io/bytes/temp.h"
 #include "report.h"
 
 #define MAIN_OF(name, word) word##_main,
 static command_fn *const mains[N_COMMANDS] = {EACH_COMMAND(MAIN_OF)};
+
+// --plot, before work is done in vain.
+static bool check_picture(const struct settings *s, struct fault *fault)
+{
+    const char *const end = s->plot ? strrchr(s->plot, '.') : NULL;
+    if (!s->plot) return true;
+#ifndef HAVE_CAIRO
+    return fault_set(fault,
+                     "--plot %s: this program was built without cairo; install "
+                     "libcairo2-dev and build with -Dplot=enabled",
+                     s->plot);
+#endif
+    if ((end && strcasecmp(end, ".png") == 0) || temp_is_special(s->plot))
+        return temp_differs(s->plot, (const char *const *)s->files, s->n_operands, fault);
+    return fault_set(fault, "--plot %s: the picture is a PNG; use a name that ends with .png",
+                     s->plot);
+}
 
 static int run_command(enum command command, int argc, char **argv)
 {
@@ -28,6 +47,7 @@ static int run_command(enum command command, int argc, char **argv)
         interrupt_install();
     }
     if (settings.help) help_print(command);
+    else if (!check_picture(&settings, &fault)) status = EXIT_FAILED;
     else status = mains[command](&settings, &fault);
     return report_end(command, &fault, status);
 }

@@ -260,8 +260,7 @@ int invert_main(const struct settings *settings, struct fault *fault)
     struct job job = {.settings = *settings, .correction = settings->correction};
     job.files = calloc((size_t)settings->n_operands, sizeof *job.files);
     const bool good = (job.files || fault_set(fault, "out of memory")) &&
-                      check_phase(settings, fault) && picture_check(settings, fault) &&
-                      read_target(&job, fault) &&
+                      check_phase(settings, fault) && read_target(&job, fault) &&
                       measured_load_all(job.files, &job.n_files, settings, fault) &&
                       check_filter(&job, fault) && prepare(&job, fault) && design(&job, fault) &&
                       make_filter(&job, fault) && finish(&job, fault);

@@ -243,7 +243,7 @@ int response_main(const struct settings *settings, struct fault *fault)
     struct job job = {.settings = *settings};
     struct settings *s = &job.settings;
     job.files = calloc((size_t)s->n_operands, sizeof *job.files);
-    bool good = (job.files || fault_set(fault, "out of memory")) && picture_check(s, fault) &&
+    bool good = (job.files || fault_set(fault, "out of memory")) &&
                 measured_load_all(job.files, &job.n_files, s, fault) &&
                 options_resolve_times(s, job.files->rate, fault);
     for (size_t i = 0; good && i < job.n_files; i++) {

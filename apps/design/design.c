@@ -14,7 +14,6 @@
 #include "correct/measured.h"
 #include "design.h"
 #include "io/bytes/temp.h"
-#include "picture/check.h"
 
 static bool succeeded(const struct job *job, enum partita_status status, struct fault *fault)
 {
@@ -249,7 +248,6 @@ int design_main(const struct settings *settings, struct fault *fault)
                       .crossover.bands = 1};
     if (!parse(&job, fault)) return EXIT_USAGE;
     const bool good =
-        picture_check(settings, fault) &&
         (settings->n_operands < 3 || temp_differs(job.out, &settings->operands[1], 1, fault)) &&
         choose_format(&job, fault) && load(&job, fault) && design_filter(&job, fault) &&
         round_taps(&job, fault) && finish(&job, fault);

@@ -81,7 +81,7 @@ bool achieved_print_json(const struct job *job, FILE *to);
 // plot.c: writes settings.plot, which appears only when it is complete.
 #ifdef HAVE_CAIRO
 bool plot_write(const struct job *job, struct fault *fault);
-#else // picture_check refuses --plot
+#else // main.c refuses --plot
 #define plot_write(...) true
 #endif
 
