@@ -213,7 +213,7 @@ bool measured_choose_format(struct audio_info *info, const struct settings *s, c
                          s->output_format ? s->output_format : "complex",
                          encoding_short_name(*got, closest));
     report_stored_rate(s, path, info);
-    return sigmf_check_output(path, fault) && shard_record_discard(path, fault);
+    return sigmf_check_output(path, fault);
 }
 
 bool measured_store(const double *rows, const struct audio_info *info, const char *path,
@@ -228,6 +228,7 @@ bool measured_store(const double *rows, const struct audio_info *info, const cha
             return fault_set(fault,
                              "%s: a sample is beyond the largest number; use a lower level%s", path,
                              floats ? ", or --output-format f64" : "");
+    if (!shard_record_discard(path, fault)) return false;
     double *const frames = memory_allocate(from.channels * from.length * sizeof *frames);
     if (!frames) return memory_fault(fault, "%s: %zu frames", path, from.length);
     frames_interleave(frames, rows, &from, from.length);

@@ -254,7 +254,7 @@ class Guards(Live):
         self.assertEqual(parse_wav(self.read("rec.wav"))[2], 16)
         np.testing.assert_array_equal(parse_wav(self.read("rec.wav"))[1], x[:4800])
         for name, more, says in (("rec.txt", [], "text files hold taps only"), ("rec", [], "does not imply a format"), ("rec.flac", ["-o", "f32"], "f32"),
-                                 ("rec.wav", ["-o", "cf32"], "real"), ("nowhere/rec.wav", [], "nowhere/rec.wav")):
+                                 ("rec.wav", ["-o", "cf32"], "cannot store cf32"), ("nowhere/rec.wav", [], "nowhere/rec.wav")):
             self.fails_live("--ir", "ir.wav", *FILES, "--duration", 0.1, "--record", name, *more, says=says)
 
 
@@ -318,7 +318,7 @@ class Wrong(Live):
         for name, value in (("--block", "2s"), ("--max-taps", "100min"), ("--max-taps", "1us")): # a range in frames
             with self.subTest(name=name, value=value):
                 self.fails_live("--ir", "ir.wav", "--device", "none", "--rate", "48k", name, value, rc=2, says=[name, value, "48000 Hz"])
-        for more, says in ((["rec.zzz"], "does not imply a format"), (["rec.txt"], "text files"), (["rec.wav", "-o", "cf32"], "real")):
+        for more, says in ((["rec.zzz"], "does not imply a format"), (["rec.txt"], "text files"), (["rec.wav", "-o", "cf32"], "cf32 samples; use --output-format f32")):
             with self.subTest(record=more):
                 self.fails_live("--ir", "ir.wav", "--device", "none", "--record", *more, says=says)
         # Values at the ends of ranges get as far as the device.

@@ -66,14 +66,12 @@ static bool measure_callback(void *user, float *const *out, const float *const *
 }
 
 // Checks before playing that the result can be written.
-static bool check_output(const char *path, struct fault *fault)
+static bool check_output(const struct settings *s, struct fault *fault)
 {
     struct temp temp;
-    bool known;
-    enum container container = container_of_name(path, &known);
-    if (!known || container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: the name does not imply a format; use .wav", path);
-    int fd = temp_open(&temp, path, false, fault);
+    struct audio_info info = {.channels = s->channels == 1 ? 1 : 2};
+    if (!measured_choose_format(&info, s, s->measure_to, fault)) return false;
+    const int fd = temp_open(&temp, s->measure_to, false, fault);
     if (fd < 0) return false;
     close(fd);
     temp_discard(&temp);
@@ -258,7 +256,7 @@ int measure_run(struct settings *settings, int signals, struct fault *fault)
     static struct measure m; // static: in use for ever if the device hangs
     int status = EXIT_FAILED;
     m.settings = settings;
-    if (!check_output(settings->measure_to, fault)) return EXIT_FAILED;
+    if (!check_output(settings, fault)) return EXIT_FAILED;
     if (device_initialize(settings, fault) && measure_choose_devices(&m, fault) &&
         measure_start(&m, fault))
         status = wait_for_end(&m, signals, fault);

@@ -12,7 +12,7 @@
 #include "base/ir_name.h"
 #include "cli/report.h"
 #include "convolve/partial/shard_record.h"
-#include "io/audio.h"
+#include "correct/measured.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
 #include "route/route.h"
@@ -44,32 +44,18 @@ static bool recorder_write(void *user, const void *frames, size_t n, struct faul
     return audio_refresh(r->file, fault);
 }
 
-static bool recorder_choose_format(struct audio_info *ret, const struct settings *s,
-                                   const char *path, struct fault *fault)
+static bool choose_format(struct audio_info *ret, const struct settings *s, const char *path,
+                          struct fault *fault)
 {
-    struct encoding requested = {.kind = ENCODING_FLOAT, .bytes = 4};
-    bool known;
-    if (!sigmf_check_output(path, fault)) return false;
-    ret->container = container_of_name(path, &known);
-    if (!known && strncmp(path, "/dev/", 5) != 0)
-        return fault_set(
-            fault, "%s: the name does not imply a format; use .wav, .flac, .npy, .raw and the like",
-            path);
-    if (ret->container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: text files hold taps only; write to .wav, .npy or .raw", path);
-    if (s->output_format) encoding_parse(s->output_format, &requested); // checked by options.c
-    if (requested.is_complex)
-        return fault_set(fault, "--output-format %s: audio samples are real", s->output_format);
-    container_encoding(ret->container, path, requested, &ret->encoding);
-    bool exact = ret->encoding.kind == requested.kind && ret->encoding.bytes == requested.bytes;
-    return exact || !s->output_format ||
-           fault_set(fault, "%s: cannot store %s samples", path, s->output_format);
+    return measured_choose_format(ret, s, path, fault) &&
+           (ret->container != CONTAINER_TEXT ||
+            fault_set(fault, "%s: text files hold taps only; use .wav", path));
 }
 
 bool recorder_check_format(const struct settings *settings, struct fault *fault)
 {
-    struct audio_info ignored;
-    return !settings->record || recorder_choose_format(&ignored, settings, settings->record, fault);
+    struct audio_info ignored = {.channels = 1};
+    return !settings->record || choose_format(&ignored, settings, settings->record, fault);
 }
 
 // "dir/name.wav" for take 3 -> "dir/name-3.wav"; for take 1 unchanged.
@@ -123,7 +109,7 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     r->rate = rate;
     r->path = name_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
-    good = good && recorder_choose_format(&info, settings, r->path, fault);
+    good = good && choose_format(&info, settings, r->path, fault);
     good = good && audio_create(&r->file, r->path, &info, fault) &&
            shard_record_discard(r->path, fault);
     good = good && ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float),
