@@ -186,12 +186,12 @@ static void wait_for_events(const struct control *c, int signals, int keys, doub
 void control_run(struct session *session, int signals)
 {
     double now = clock_seconds();
-    struct control c = {.session = session, .paced_since = now};
+    struct control c = {
+        .session = session, .paced_since = now, .heartbeat = {.last_check = now}};
     struct fault message;
     bool keys = terminal_available();
     c.on_screen = keys && !session->settings->quiet && !session->settings->json;
     c.next_line = now + 1;
-    heartbeat_start(&c.heartbeat, now);
     if (keys) terminal_enter_raw();
     for (;;) {
         wait_for_events(&c, signals, keys && terminal_available() ? STDIN_FILENO : -1, now);

@@ -34,9 +34,6 @@ struct chain {
     atomic_bool ended;
     struct stats load; // relative to the deadline
     struct meter *meters;
-    // Of the thread that shows levels.
-    struct peak_hold *holds;
-    struct level *levels;
 };
 
 // Only one thread writes, so a load and a store suffice.
@@ -54,10 +51,7 @@ static bool chain_allocate(struct chain *c)
     c->y = calloc(c->request.out_channels, sizeof *c->y);
     c->interleaved = calloc(c->request.out_channels * CHUNK, sizeof *c->interleaved);
     c->meters = calloc(channels, sizeof *c->meters);
-    c->holds = calloc(channels, sizeof *c->holds);
-    c->levels = calloc(channels, sizeof *c->levels);
-    if (!c->frames || !c->x || !c->y || !c->interleaved || !c->meters || !c->holds || !c->levels)
-        return false;
+    if (!c->frames || !c->x || !c->y || !c->interleaved || !c->meters) return false;
     for (size_t i = 0; i < c->request.in_channels; i++) c->x[i] = c->frames + i * CHUNK;
     for (size_t i = 0; i < c->request.out_channels; i++)
         c->y[i] = c->frames + (c->request.in_channels + i) * CHUNK;
@@ -91,8 +85,6 @@ bool chain_open(struct chain **ret_chain, const struct chain_request *request, s
 void chain_close(struct chain *chain)
 {
     if (!chain) return;
-    free(chain->levels);
-    free(chain->holds);
     free(chain->meters);
     free(chain->interleaved);
     free(chain->y);
@@ -279,14 +271,11 @@ struct partita_stream_stats chain_load(const struct chain *chain)
 
 void chain_update_levels(struct chain *chain, double now)
 {
-    for (size_t i = 0; i < chain->request.in_channels + chain->request.out_channels; i++) {
-        struct level level = meter_take(&chain->meters[i]);
-        level.peak = fmaxf(peak_hold_add(&chain->holds[i], level.peak, now), level.rms);
-        chain->levels[i] = level;
-    }
+    for (size_t i = 0; i < chain->request.in_channels + chain->request.out_channels; i++)
+        meter_update(&chain->meters[i], now);
 }
 
 struct level chain_level(const struct chain *chain, bool out, size_t channel)
 {
-    return chain->levels[(out ? chain->request.in_channels : 0) + channel];
+    return chain->meters[(out ? chain->request.in_channels : 0) + channel].level;
 }

@@ -75,8 +75,7 @@ void chain_detach(struct chain *chain);
 struct chain_counts chain_counts(const struct chain *chain);
 struct partita_stream_stats chain_load(const struct chain *chain);
 
-// The level of a channel at the last update, for display: the peak holds, and is at least the RMS,
-// which decays slowly. Threads: one, which updates often.
+// The level of a channel at the last update, for display. Threads: one, which updates often.
 void chain_update_levels(struct chain *chain, double now);
 struct level chain_level(const struct chain *chain, bool out, size_t channel);
 

@@ -5,11 +5,6 @@
 
 static const double MIN_SILENCE = 1, SILENT_PERIODS = 20, START_SECONDS = 5;
 
-void heartbeat_start(struct heartbeat *heartbeat, double now)
-{
-    *heartbeat = (struct heartbeat){.last_check = now};
-}
-
 bool heartbeat_check(struct heartbeat *heartbeat, uint64_t calls, double now, double limit)
 {
     struct heartbeat *h = heartbeat;

@@ -9,11 +9,9 @@
 
 struct heartbeat {
     uint64_t calls;
-    double last_check; // s
+    double last_check; // s; at first the start
     double silence;    // observed time without a call, s
 };
-
-void heartbeat_start(struct heartbeat *heartbeat, double now);
 
 // Checks the number of calls so far. False: there was none for `limit` seconds. Each check counts
 // at most a fifth of the limit, so that time in which the program itself was stopped is not

@@ -143,8 +143,7 @@ static bool measure_start(struct measure *m, struct fault *fault)
 // Waits for the last frame. Returns EXIT_DONE, or another status with a fault.
 static int wait_for_end(struct measure *m, int signals, struct fault *fault)
 {
-    struct heartbeat heartbeat;
-    heartbeat_start(&heartbeat, clock_seconds());
+    struct heartbeat heartbeat = {.last_check = clock_seconds()};
     while (atomic_load_explicit(&m->at, memory_order_acquire) < m->n_frames) {
         struct pollfd file = {.fd = signals, .events = POLLIN};
         poll(&file, 1, 50);
