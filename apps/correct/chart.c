@@ -148,9 +148,9 @@ static bool draw_channel(const struct chart *chart, cairo_t *cairo, size_t chann
     if (good && given) draw_correction(given, cairo, &curves, channel, &axis, title);
     else if (good) draw_response(cairo, &curves.filter, channel, &axis, title);
     if (good) draw_delay(cairo, &axis, channel, &curves.filter.delay, chart->rate);
-    taps_curves_close(&curves.before);
-    taps_curves_close(&curves.after);
-    taps_curves_close(&curves.filter);
+    free(curves.before.gain.x);
+    free(curves.after.gain.x);
+    free(curves.filter.gain.x);
     free(curves.target.x);
     return good;
 }

@@ -3,7 +3,6 @@
 
 #include <complex.h>
 #include <math.h>
-#include <partita/partita.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -13,43 +12,38 @@ enum { MIN_LENGTH = 1 << 12, MAX_LENGTH = 1 << 17, PRESSURE = 94, PRESSURE_MEAN 
 #define MAX_DEGREES 1e9         // 1e-7 degrees are lost when they are rounded
 #define MIN_GAIN_OF_TABLE 1e-50 // -1000 dB, the least that a table may have
 
-// exp(sign pi i k^2 / n)
-static double complex chirp(size_t k, size_t n, double sign)
+// Replaces x by the sums of x[j] exp(sign 2 pi i j k / n), where n is a power of 2 (Cooley and
+// Tukey 1965).
+static void transform(double complex *x, size_t n, double sign)
 {
-    return cexp(I * sign * M_PI * (double)(k * k % (2 * n)) / (double)n);
-}
-
-// Replaces x by the sums of x[j] exp(sign 2 pi i j k / n), by a convolution with a chirp (Bluestein
-// 1970): 2 j k = j^2 + k^2 - (k - j)^2.
-static enum partita_status transform(double complex *x, size_t n, double sign)
-{
-    const struct partita_slice valid = {.mode = PARTITA_VALID};
-    const struct partita_options options = {.threads = 1, .allocator = memory_allocator()};
-    double complex *const taps = memory_allocate(4 * n * sizeof *taps);
-    double complex *const signal = taps + n, *const sums = signal + 2 * n;
-    if (!taps) return PARTITA_ERR_NOMEM;
-    for (size_t k = 0; k < n; k++) {
-        taps[k] = x[k] * chirp(k, n, sign);
-        signal[n - 1 + k] = signal[n - 1 - k] = conj(chirp(k, n, sign));
+    for (size_t i = 0, reversed = 0; i < n; i++) { // the bits of i
+        const double complex moved = x[i];
+        if (i < reversed) x[i] = x[reversed], x[reversed] = moved;
+        size_t bit = n / 2;
+        for (; reversed & bit; bit /= 2) reversed -= bit;
+        reversed += bit;
     }
-    const enum partita_status status =
-        partita_convolve(PARTITA_CF64, sums, signal, 2 * n - 1, taps, n, &valid, &options);
-    for (size_t k = 0; status == PARTITA_OK && k < n; k++) x[k] = sums[k] * chirp(k, n, sign);
-    memory_free(taps);
-    return status;
+    for (size_t half = 1; half < n; half *= 2)
+        for (size_t k = 0; k < half; k++) {
+            const double complex factor = cexp(I * sign * M_PI * (double)k / (double)half);
+            for (size_t i = k; i < n; i += 2 * half) {
+                const double complex product = factor * x[i + half];
+                x[i + half] = x[i] - product;
+                x[i] += product;
+            }
+        }
 }
 
 // Replaces x by the spectrum of minimum phase with its magnitudes, by its cepstrum.
-static enum partita_status minimum_phase(double complex *x, size_t n)
+static void minimum_phase(double complex *x, size_t n)
 {
     double max = 0;
     for (size_t k = 0; k < n; k++) max = fmax(max, cabs(x[k]));
     for (size_t k = 0; k < n; k++) x[k] = log(fmax(cabs(x[k]), FLOOR * max)) / (double)n;
-    enum partita_status status = transform(x, n, 1);
+    transform(x, n, 1);
     for (size_t k = 0; k < n; k++) x[k] *= k > n / 2 ? 0 : k % (n / 2) ? 2 : 1;
-    if (status == PARTITA_OK) status = transform(x, n, -1);
+    transform(x, n, -1);
     for (size_t k = 0; k < n; k++) x[k] = cexp(x[k]);
-    return status;
 }
 
 size_t spectrum_length(const struct points *points, double rate)
@@ -110,12 +104,12 @@ bool spectrum_of_points(struct points *points, double rate, double *ret, size_t 
     if (!x) return memory_fault(fault, "%s: %zu frames", name, n);
     if (points->degrees) unwrap(points);
     fill_bins(x, n, points, rate / (double)n, mean > PRESSURE_MEAN ? PRESSURE : 0);
-    enum partita_status status = points->degrees ? PARTITA_OK : minimum_phase(x, n);
-    if (status == PARTITA_OK) status = transform(x, n, 1);
+    if (!points->degrees) minimum_phase(x, n);
+    transform(x, n, 1);
     const size_t lead = points->degrees ? n / 4 : 0;
     for (size_t i = 0; i < n; i++) ret[(i + lead) % n] = creal(x[i]) / (double)n;
     memory_free(x);
-    return status == PARTITA_OK || memory_fault(fault, "%s: transforms of %zu frames", name, n);
+    return true;
 }
 
 // The spectrum of samples[frames] and zeros, [n]; NULL: no memory.
@@ -123,9 +117,8 @@ static double complex *open_spectrum(const double *samples, size_t frames, size_
 {
     double complex *const x = memory_allocate_zeros(n * sizeof *x);
     for (size_t i = 0; x && i < frames; i++) x[i] = samples[i];
-    if (x && transform(x, n, -1) == PARTITA_OK) return x;
-    memory_free(x);
-    return NULL;
+    if (x) transform(x, n, -1);
+    return x;
 }
 
 bool spectrum_points(struct points *ret, double rate, const double *x, size_t frames, size_t origin,
@@ -152,8 +145,9 @@ bool spectrum_minimum_phase(double *x, size_t frames, struct fault *fault)
     size_t n = MIN_LENGTH;
     while (n < 4 * frames) n *= 2; // so that the cepstrum does not wrap
     double complex *const bins = open_spectrum(x, frames, n);
-    const bool good = bins && !minimum_phase(bins, n) && !transform(bins, n, 1);
-    for (size_t i = 0; good && i < frames; i++) x[i] = creal(bins[i]) / (double)n;
+    if (bins) minimum_phase(bins, n);
+    if (bins) transform(bins, n, 1);
+    for (size_t i = 0; bins && i < frames; i++) x[i] = creal(bins[i]) / (double)n;
     memory_free(bins);
-    return good || memory_fault(fault, "a spectrum of %zu frames", n);
+    return bins || memory_fault(fault, "a spectrum of %zu frames", n);
 }

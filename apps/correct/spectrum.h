@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Transforms of any length, and responses from tables of frequencies.
+// Spectra of responses, and responses from tables of frequencies.
 #ifndef PARTITA_APPS_SPECTRUM_H
 #define PARTITA_APPS_SPECTRUM_H
 

@@ -176,8 +176,8 @@ bool plot_write(const struct job *job, struct fault *fault)
         draw_delay(&plot);
         draw_impulse(&plot);
     }
-    taps_curves_close(&plot.curves);
-    for (size_t i = 0; i < job->crossover.bands; i++) taps_curves_close(&plot.ways[i]);
+    free(plot.curves.gain.x);
+    for (size_t i = 0; i < job->crossover.bands; i++) free(plot.ways[i].gain.x);
     free(plot.impulse.x);
     free(plot.wanted.x);
     return picture_close(&picture, good, job->settings.plot, fault);

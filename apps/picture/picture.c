@@ -111,19 +111,18 @@ bool taps_curves_open(struct taps_curves *ret, const struct axis *axis, double r
     const size_t n =
         axis->logarithmic ? PIXELS / 2 : (size_t)PIXELS * (n_taps > DENSE_TAPS ? 2 : 8);
     double *const ramp = malloc(n_taps * sizeof *ramp); // for the group delay
+    double *const x = malloc(4 * n * sizeof *x);        // which the curves share
     double max = -INFINITY;
-    *ret = (struct taps_curves){.gain.x = NULL};
-    const bool good = ramp && curve_open(&ret->gain, n) && curve_open(&ret->delay, n) &&
-                      curve_open(&ret->phase, n);
+    const bool good = ramp && x;
+    *ret = (struct taps_curves){.gain = {x, x + n, n}, {x, x + 2 * n, n}, {x, x + 3 * n, n}};
     for (size_t i = 0; good && i < n_taps; i++) ramp[i] = ((double)i - (double)origin) * taps[i];
     for (size_t i = 0; good && i < n; i++) {
-        const double x = axis_value(axis, (double)i / (double)(n - 1));
+        x[i] = axis_value(axis, (double)i / (double)(n - 1));
         double h[2], slope[2];
-        partita_design_response(taps, n_taps, x / rate, h);
-        partita_design_response(ramp, n_taps, x / rate, slope);
+        partita_design_response(taps, n_taps, x[i] / rate, h);
+        partita_design_response(ramp, n_taps, x[i] / rate, slope);
         const double power = h[0] * h[0] + h[1] * h[1];
-        const double turns = atan2(h[1], h[0]) / (2 * M_PI) + x / rate * (double)origin;
-        ret->gain.x[i] = ret->delay.x[i] = ret->phase.x[i] = x;
+        const double turns = atan2(h[1], h[0]) / (2 * M_PI) + x[i] / rate * (double)origin;
         ret->gain.y[i] = 10 * log10(power);
         ret->delay.y[i] = (slope[0] * h[0] + slope[1] * h[1]) / power;
         ret->phase.y[i] = 360 * (turns - rint(turns));
@@ -133,11 +132,4 @@ bool taps_curves_open(struct taps_curves *ret, const struct axis *axis, double r
         if (!(ret->gain.y[i] > max - 40)) ret->delay.y[i] = ret->phase.y[i] = NAN;
     free(ramp);
     return good;
-}
-
-void taps_curves_close(struct taps_curves *curves)
-{
-    free(curves->gain.x);
-    free(curves->delay.x);
-    free(curves->phase.x);
 }

@@ -42,9 +42,8 @@ struct taps_curves {
 };
 
 // At frequencies of an axis, of which `rate` is the sample rate; time 0 lies at frame `origin`.
-// False: out of memory. Released by taps_curves_close in any case.
+// False: out of memory. All have one x, gain.x, which the caller frees in any case.
 bool taps_curves_open(struct taps_curves *ret, const struct axis *axis, double rate,
                       const double *taps, size_t n_taps, size_t origin);
-void taps_curves_close(struct taps_curves *curves);
 
 #endif
