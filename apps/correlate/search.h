@@ -1,12 +1,38 @@
 // SPDX-License-Identifier: MIT
-// The peaks of `partita correlate`: options, search, report, annotations.
+// The peaks of `partita correlate`: options, search, annotations, and what is said about them, in
+// lines or JSON.
 #ifndef PARTITA_APPS_SEARCH_H
 #define PARTITA_APPS_SEARCH_H
 
+#include <stdio.h>
+
 #include "cli/options.h"
 #include "io/audio.h"
-#include "peak_report.h"
+#include "peaks.h"
 #include "processes/processes.h"
+
+// A peak in the samples of the signal.
+struct match {
+    int64_t sample;  // where the template begins; negative: before the signal
+    double position; // the same, interpolated
+    double magnitude, phase;
+    size_t channel;
+};
+
+struct peak_report {
+    FILE *to;
+    bool json, flush;  // flush: after each peak
+    double rate;       // Hz; 0: unknown
+    int64_t first_lag; // of the first result
+    int64_t stride;    // lags from one result to the next
+    bool keep;         // keep a list
+    // Of templates, of which peaks have the numbers in place of channels; NULL: of channels.
+    const char *const *names;
+    // Filled:
+    uint64_t n;
+    struct match *matches; // n, if a list is kept, for free
+    size_t capacity;
+};
 
 struct search {
     struct peaks *peaks; // NULL: none are wanted
@@ -30,6 +56,9 @@ struct search_request {
     uint64_t offset;        // number of the first result in the whole result
     struct processes *processes;
 };
+
+// The header of the lines, before the first.
+void peak_report_begin(const struct peak_report *report);
 
 // False, with a usage error, for options that contradict each other.
 bool search_check_usage(const struct settings *settings, struct fault *fault);
