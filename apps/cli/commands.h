@@ -14,6 +14,12 @@ EACH_COMMAND(COMMAND_MAIN)
 // Prints the help of one command on standard output.
 void help_print(enum command command);
 
+// Calls `item` with an option and what it does, and with each of the commands of `partita live`
+// while it runs.
+typedef void help_item_fn(const char *term, const char *text);
+void help_option(const struct option_row *row, enum command command, help_item_fn *item);
+void help_controls(help_item_fn *item);
+
 // Prints the help of the program on standard output.
 void help_print_overview(void);
 

@@ -13,27 +13,20 @@ _Static_assert((int)WORDS_SIZE >= (int)ENGINE_LIST_SIZE &&
                    (int)WORDS_SIZE >= (int)ENCODING_LIST_SIZE,
                "");
 
-// The values of an option, as in a list or "full|same|valid"; NULL if any text may be one.
-static const char *values_of(const struct option_row *row, char text[WORDS_SIZE])
+// Prints the values of an option between spaces, after `before` and before `after`; nothing, and
+// false, if any text may be one. They are as in a list or "full|same|valid".
+static bool put_values(const struct option_row *row, const char *before, const char *after)
 {
-    if (row->kind == OPTION_CHOICE || row->kind == OPTION_FLAG_OR_WORD) return row->argument;
-    if (row->kind == OPTION_SAMPLE_TYPE) return encoding_list(text);
-    return strcmp(row->name, "engine") == 0 ? engine_list(text) : NULL;
-}
-
-// Prints such values between spaces.
-static void put_words(const char *values)
-{
+    char text[WORDS_SIZE];
+    const char *values = strcmp(row->name, "engine") == 0 ? engine_list(text) : NULL;
+    if (row->kind == OPTION_CHOICE || row->kind == OPTION_FLAG_OR_WORD) values = row->argument;
+    if (row->kind == OPTION_SAMPLE_TYPE) values = encoding_list(text);
+    if (!values) return false;
+    printf("%s", before);
     for (const char *c = values; *c; c++)
-        if (*c != ',') putchar(*c == '|' ? ' ' : *c);
-}
-
-// Whether an earlier row has the same option, of other commands.
-static bool is_repeated(size_t row)
-{
-    for (size_t i = 0; i < row; i++)
-        if (strcmp(option_rows[i].name, option_rows[row].name) == 0) return true;
-    return false;
+        if (strncmp(c, ", ", 2) != 0) putchar(*c == '|' ? ' ' : *c);
+    printf("%s", after);
+    return true;
 }
 
 // Prints text for single quotes; the characters in `special` get a backslash.
@@ -47,113 +40,89 @@ static void put_quoted(const char *text, const char *special)
 }
 
 // A word that may be left out belongs to the option: --normalised=zero-mean.
-static void bash_options(int command)
+static void bash_option(const struct option_row *row, const char *command)
 {
-    printf("    %s) options='", command_rows[command].name);
-    for (size_t i = 0; i < n_option_rows; i++) {
-        const struct option_row *row = &option_rows[i];
-        if (!(row->commands & 1u << command)) continue;
-        printf("--%s ", row->name);
-        if (row->kind == OPTION_FLAG_OR_WORD) printf("--%s=%s ", row->name, row->argument);
-    }
-    printf("' ;;\n");
+    char before[64];
+    (void)command;
+    printf("        options+=' --%s'\n", row->name);
+    snprintf(before, sizeof before, "        [[ $before == --%s ]] && words='", row->name);
+    if (row->kind == OPTION_FLAG_OR_WORD)
+        printf("        options+=' --%s=%s'\n", row->name, row->argument);
+    else put_values(row, before, "'\n");
 }
 
-static void print_bash(void)
-{
-    printf("# bash completion for partita\n_partita() {\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= "
-           "words=\n"
-           "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        mapfile -t COMPREPLY < "
-           "<(compgen -W '");
-    for (int c = 0; c < N_COMMANDS; c++) printf("%s ", command_rows[c].name);
-    printf("--version --help' -- \"$word\")\n        return\n    fi\n    case $before in\n");
-    for (size_t i = 0; i < n_option_rows; i++) {
-        char text[WORDS_SIZE];
-        const char *values = values_of(&option_rows[i], text);
-        if (!values || option_value_is_optional(&option_rows[i]) || is_repeated(i)) continue;
-        printf("    --%s) words='", option_rows[i].name);
-        put_words(values);
-        printf("' ;;\n");
-    }
-    printf("    esac\n    case ${COMP_WORDS[1]} in\n");
-    for (int c = 0; c < N_COMMANDS; c++) bash_options(c);
-    printf("    esac\n    if [[ $words ]]; then\n        mapfile -t COMPREPLY < <(compgen -W "
-           "\"$words\" -- \"$word\")\n"
-           "    elif [[ $word == -* ]]; then\n        mapfile -t COMPREPLY < <(compgen -W "
-           "\"$options\" -- \"$word\")\n"
-           "    else\n        compopt -o filenames\n        mapfile -t COMPREPLY < <(compgen -f -- "
-           "\"$word\")\n    fi\n}\n"
-           "complete -F _partita partita\n");
-}
-
-static void zsh_option(const struct option_row *row)
+static void zsh_option(const struct option_row *row, const char *command)
 {
     const bool with_word = row->kind == OPTION_FLAG_OR_WORD;
+    char before[64];
+    (void)command;
     printf("            '--%s%s[", row->name, with_word ? "=-" : "");
     put_quoted(row->help, "[]:\\");
     printf("]");
-    char text[WORDS_SIZE];
-    const char *values = values_of(row, text);
-    if (values) {
-        printf("%s:%s:(", with_word ? ":" : "", row->name);
-        put_words(values);
-        printf(")");
-    } else if (row->argument && !option_value_is_optional(row)) {
+    snprintf(before, sizeof before, "%s:%s:(", with_word ? ":" : "", row->name);
+    if (!put_values(row, before, ")") && row->argument && !option_value_is_optional(row))
         printf(":%s:", row->argument);
-    }
     printf("' \\\n");
 }
 
-static void print_zsh(void)
+static void fish_option(const struct option_row *row, const char *command)
 {
-    printf("#compdef partita\n_partita() {\n    local -a commands\n    commands=(\n");
-    for (int c = 0; c < N_COMMANDS; c++)
-        printf("        '%s:%s'\n", command_rows[c].name, command_rows[c].summary);
-    printf("    )\n    if ((CURRENT == 2)); then\n        _describe command commands\n        "
-           "return\n    fi\n"
-           "    shift words\n    ((CURRENT--))\n    case $words[1] in\n");
-    for (int c = 0; c < N_COMMANDS; c++) {
-        printf("    %s)\n        _arguments \\\n", command_rows[c].name);
-        for (size_t i = 0; i < n_option_rows; i++)
-            if (option_rows[i].commands & 1u << c) zsh_option(&option_rows[i]);
-        printf("            '*:file:_files' ;;\n");
-    }
-    printf("    esac\n}\n_partita \"$@\"\n");
-}
-
-static void fish_option(const struct option_row *row, int command)
-{
-    printf("complete -c partita -n '__fish_seen_subcommand_from %s' -l %s",
-           command_rows[command].name, row->name);
+    printf("complete -c partita -n '__fish_seen_subcommand_from %s' -l %s", command, row->name);
     if (row->letter) printf(" -s %c", row->letter);
     if (row->argument && !option_value_is_optional(row)) printf(" -r");
-    char text[WORDS_SIZE];
-    const char *values = values_of(row, text);
-    if (values) {
-        printf(" -f -a '");
-        put_words(values);
-        printf("'");
-    }
+    put_values(row, " -f -a '", "'");
     printf(" -d '");
     put_quoted(row->help, "\\");
     printf("'\n");
 }
 
-static void print_fish(void)
-{
-    printf("# fish completion for partita\n");
-    for (int c = 0; c < N_COMMANDS; c++)
-        printf("complete -c partita -n __fish_use_subcommand -f -a %s -d '%s'\n",
-               command_rows[c].name, command_rows[c].summary);
-    for (int c = 0; c < N_COMMANDS; c++)
-        for (size_t i = 0; i < n_option_rows; i++)
-            if (option_rows[i].commands & 1u << c) fish_option(&option_rows[i], c);
-}
+// A script: between begin, middle and end there are all commands, as `command` with name and
+// summary; then for each its options, between open, with its name, and close.
+static const struct script {
+    const char *begin, *command, *middle, *open, *close, *end;
+    void (*option)(const struct option_row *row, const char *command);
+} scripts[] = {
+    [SHELL_BASH] = {"# bash completion for partita\n_partita() {\n"
+                    "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} "
+                    "options= words=\n"
+                    "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        mapfile -t "
+                    "COMPREPLY < <(compgen -W '",
+                    "%s ",
+                    "--version --help' -- \"$word\")\n        return\n    fi\n"
+                    "    case ${COMP_WORDS[1]} in\n",
+                    "    %s)\n", "        ;;\n",
+                    "    esac\n    if [[ $words ]]; then\n        mapfile -t COMPREPLY < <(compgen "
+                    "-W \"$words\" -- \"$word\")\n"
+                    "    elif [[ $word == -* ]]; then\n        mapfile -t COMPREPLY < <(compgen -W "
+                    "\"$options\" -- \"$word\")\n"
+                    "    else\n        compopt -o filenames\n        mapfile -t COMPREPLY < "
+                    "<(compgen -f -- \"$word\")\n    fi\n}\n"
+                    "complete -F _partita partita\n",
+                    bash_option},
+    [SHELL_ZSH] = {"#compdef partita\n_partita() {\n    local -a commands\n    commands=(\n",
+                   "        '%s:%s'\n",
+                   "    )\n    if ((CURRENT == 2)); then\n        _describe command commands\n"
+                   "        return\n    fi\n    shift words\n    ((CURRENT--))\n"
+                   "    case $words[1] in\n",
+                   "    %s)\n        _arguments \\\n", "            '*:file:_files' ;;\n",
+                   "    esac\n}\n_partita \"$@\"\n", zsh_option},
+    [SHELL_FISH] = {"# fish completion for partita\n",
+                    "complete -c partita -n __fish_use_subcommand -f -a %s -d '%s'\n", "", "", "",
+                    "", fish_option},
+};
 
 void completion_print(enum shell shell)
 {
-    static void (*const prints[])(void) = {
-        [SHELL_BASH] = print_bash, [SHELL_ZSH] = print_zsh, [SHELL_FISH] = print_fish};
-    if (shell != SHELL_NONE) prints[shell]();
+    const struct script *s = &scripts[shell];
+    printf("%s", s->begin);
+    for (int c = 0; c < N_COMMANDS; c++)
+        printf(s->command, command_rows[c].name, command_rows[c].summary);
+    printf("%s", s->middle);
+    for (int c = 0; c < N_COMMANDS; c++) {
+        printf(s->open, command_rows[c].name);
+        for (size_t i = 0; i < n_option_rows; i++)
+            if (option_rows[i].commands & 1u << c) s->option(&option_rows[i], command_rows[c].name);
+        printf("%s", s->close);
+    }
+    printf("%s", s->end);
 }

@@ -34,31 +34,36 @@ static void print_wrapped(const char *text, int at, int indent)
     printf("\n");
 }
 
-// The commands of `partita live` while it runs.
-static void print_controls(void)
+// An option or a command of `live`, and what it does. Long options are below each other.
+static void print_item(const char *term, const char *text)
 {
-    printf("\nCommands:\n");
-    for (int i = 0; i < N_CONTROLS; i++) {
-        const struct control_row *row = &control_rows[i];
-        int at = printf("  %s%s%s", row->name, *row->argument ? " " : "", row->argument);
-        if (at >= HELP_COLUMN) at = printf("\n") - 1;
-        print_wrapped(row->help, at, HELP_COLUMN);
-    }
+    int at = printf("  %s%s", strncmp(term, "--", 2) == 0 ? "    " : "", term);
+    if (at >= HELP_COLUMN) at = printf("\n") - 1;
+    print_wrapped(text, at, HELP_COLUMN);
 }
 
-static void print_option(const struct option_row *row, enum command command)
+void help_option(const struct option_row *row, enum command command, help_item_fn *item)
 {
-    char help[OPTION_HELP_SIZE], letter[5] = "    ";
+    char term[128], help[OPTION_HELP_SIZE], letter[5] = "";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     const bool optional = option_value_is_optional(row);
-    int at = printf("  %s--%s%s%s%s", letter, row->name,
-                    optional        ? "[="
-                    : row->argument ? " "
-                                    : "",
-                    row->argument ? row->argument : "", optional ? "]" : "");
-    if (at >= HELP_COLUMN) at = printf("\n") - 1;
+    snprintf(term, sizeof term, "%s--%s%s%s%s", letter, row->name,
+             optional        ? "[="
+             : row->argument ? " "
+                             : "",
+             row->argument ? row->argument : "", optional ? "]" : "");
     option_help(row, command, help);
-    print_wrapped(help, at, HELP_COLUMN);
+    item(term, help);
+}
+
+void help_controls(help_item_fn *item)
+{
+    for (int i = 0; i < N_CONTROLS; i++) {
+        char term[128];
+        const struct control_row *row = &control_rows[i];
+        snprintf(term, sizeof term, "%s%s%s", row->name, *row->argument ? " " : "", row->argument);
+        item(term, row->help);
+    }
 }
 
 const char matrix_drawing[] = "          --matrix        --matrix-order in,out, --true-stereo\n"
@@ -115,13 +120,16 @@ void help_print(enum command command)
         if (!(row->commands & 1u << command)) continue;
         if (!headed) printf("\n%s:\n", group);
         headed = true;
-        print_option(row, command);
+        help_option(row, command, print_item);
     }
     if (option_find(command, "matrix"))
         printf("\nChannels of %s from two inputs to two outputs:\n%s",
                command == COMMAND_CORRELATE ? "TEMPLATE" : "IR", matrix_drawing);
     print_numbers(command);
-    if (command == COMMAND_CONTROL) print_controls();
+    if (command == COMMAND_CONTROL) {
+        printf("\nCommands:\n");
+        help_controls(print_item);
+    }
     printf("\nExamples:\n");
     for (int i = 0; i < MAX_EXAMPLES && command_examples[command][i].command; i++)
         print_example(&command_examples[command][i]);

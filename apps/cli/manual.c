@@ -3,8 +3,7 @@
 #include "commands.h"
 
 #include <stdio.h>
-
-#include "control/table.h"
+#include <string.h>
 
 // Prints text with roff's special characters escaped: backslashes, hyphens, and a dot or quote at
 // the start.
@@ -18,37 +17,13 @@ static void put_text(const char *text)
     }
 }
 
-static void put_option(const struct option_row *row, enum command command)
+static void put_item(const char *term, const char *text)
 {
-    char help[OPTION_HELP_SIZE];
-    printf(".TP\n");
-    if (row->letter) printf("\\fB\\-%c\\fR, ", row->letter);
-    printf("\\fB\\-\\-");
-    put_text(row->name);
-    printf("\\fR");
-    if (row->argument) {
-        const bool optional = option_value_is_optional(row);
-        printf("%s\\fI", optional ? "[=" : " ");
-        put_text(row->argument);
-        printf("\\fR%s", optional ? "]" : "");
-    }
+    printf(".TP\n.B ");
+    put_text(term);
     printf("\n");
-    option_help(row, command, help);
-    put_text(help);
-    printf(".\n");
-}
-
-static void put_controls(void)
-{
-    for (int i = 0; i < N_CONTROLS; i++) {
-        printf(".TP\n\\fB");
-        put_text(control_rows[i].name);
-        printf("\\fR %s", *control_rows[i].argument ? "\\fI" : "");
-        put_text(control_rows[i].argument);
-        printf("%s\n", *control_rows[i].argument ? "\\fR" : "");
-        put_text(control_rows[i].help);
-        printf(".\n");
-    }
+    put_text(text);
+    printf("%s\n", text[strlen(text) - 1] == '.' ? "" : ".");
 }
 
 static void put_options_of(enum command command)
@@ -63,9 +38,10 @@ static void put_options_of(enum command command)
         put_text(c->text);
         printf("\n");
     }
-    if (command == COMMAND_CONTROL) put_controls();
+    if (command == COMMAND_CONTROL) help_controls(put_item);
     for (size_t i = 0; i < n_option_rows; i++)
-        if (option_rows[i].commands & 1u << command) put_option(&option_rows[i], command);
+        if (option_rows[i].commands & 1u << command)
+            help_option(&option_rows[i], command, put_item);
 }
 
 static void put_section(const char *title, const char *text)
@@ -91,12 +67,7 @@ static void put_examples(void)
     printf(".SH EXAMPLES\n");
     for (int i = 0; i < N_COMMANDS * MAX_EXAMPLES; i++) {
         const struct example *example = &command_examples[i / MAX_EXAMPLES][i % MAX_EXAMPLES];
-        if (!example->command) continue;
-        printf(".TP\n.B ");
-        put_text(example->command);
-        printf("\n");
-        put_text(example->text);
-        printf("\n");
+        if (example->command) put_item(example->command, example->text);
     }
 }
 
@@ -113,11 +84,7 @@ static void put_exit_status(void)
         {"141", "The reader of standard output closed the pipe (SIGPIPE)."},
     };
     printf(".SH \"EXIT STATUS\"\n");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        printf(".TP\n.B %s\n", rows[i][0]);
-        put_text(rows[i][1]);
-        printf("\n");
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) put_item(rows[i][0], rows[i][1]);
 }
 
 void manual_print(void)

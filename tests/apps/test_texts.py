@@ -189,6 +189,7 @@ class Help(Case):
         self.assertEqual(complete("partita", "convolve", "--mo"), ["--mode"])
         self.assertEqual(complete("partita", "convolve", "--mode", "v"), ["valid"])
         self.assertEqual(complete("partita", "convolve", "--engine", "cpu/p"), ["cpu/partitioned"])
+        self.assertEqual(complete("partita", "convolve", "--matrix-order", ""), ["out,in", "in,out"])
         self.assertEqual(complete("partita", "convolve", "--format", "cu"), ["cu8", "cu16", "cu24", "cu32"])
         self.assertEqual(complete("partita", "correlate", "--max-l"), ["--max-lag"])
         self.assertEqual(complete("partita", "correlate", "--normalised="), ["--normalised=zero-mean"])
