@@ -113,16 +113,14 @@ static bool parse_pad(const char *text, struct partita_problem *p, struct fault 
 // The name of a boundary, or the value of a constant one.
 static bool parse_boundary(const char *text, struct partita_problem *p, struct fault *fault)
 {
-    static const char *const names[] = {[PARTITA_BOUNDARY_EDGE] = "edge",
-                                        [PARTITA_BOUNDARY_REFLECT] = "reflect",
-                                        [PARTITA_BOUNDARY_SYMMETRIC] = "symmetric",
-                                        [PARTITA_BOUNDARY_WRAP] = "wrap"};
+    static const char *const names[] = {"edge", "reflect", "symmetric", "wrap"};
+    char hint[NEAREST_HINT_SIZE];
     struct number number;
     if (!text) return true;
-    for (int i = PARTITA_BOUNDARY_EDGE; i <= PARTITA_BOUNDARY_WRAP; i++)
-        if (strcmp(text, names[i]) == 0) p->boundary = (enum partita_boundary)i;
-    if (p->boundary) return true;
-    p->boundary = PARTITA_BOUNDARY_CONSTANT;
+    const int found = nearest_find(text, names, 4, sizeof *names, hint);
+    p->boundary = found < 0 ? PARTITA_BOUNDARY_CONSTANT
+                            : (enum partita_boundary)(PARTITA_BOUNDARY_EDGE + found);
+    if (found >= 0) return true;
     if (!number_parse(text, QUANTITY_COUNT, &number) || !isfinite(number.value))
         return fault_set(fault,
                          "--boundary %s: must be edge, reflect, symmetric, wrap or a finite number",
@@ -136,13 +134,14 @@ static bool parse_boundary(const char *text, struct partita_problem *p, struct f
 static bool layer_check_usage(struct layer *layer, struct fault *fault)
 {
     const struct settings *s = layer->settings;
+    static const char *const words[] = {"forward", "backward-data", "backward-weight"};
     const char *word = s->operands[0];
-    const int direction = strcmp(word, "forward") == 0           ? FORWARD
-                          : strcmp(word, "backward-data") == 0   ? DATA
-                          : strcmp(word, "backward-weight") == 0 ? WEIGHT
-                                                                 : 0;
-    if (!direction)
-        return fault_set(fault, "%s: must be one of forward, backward-data, backward-weight", word);
+    char hint[NEAREST_HINT_SIZE];
+    const int found = nearest_find(word, words, 3, sizeof *words, hint);
+    if (found < 0)
+        return fault_set(fault, "%s: must be one of forward, backward-data, backward-weight%s",
+                         word, hint);
+    const int direction = layer->direction = 1 << found; // in the order of enum partita_direction
     const struct {
         const char *name, *value;
         int needed, allowed; // directions
@@ -154,27 +153,23 @@ static bool layer_check_usage(struct layer *layer, struct fault *fault)
         {"--grad-output", s->grad_output, DATA | WEIGHT, DATA | WEIGHT, false},
         {"--input-shape", s->input_shape, DATA, DATA, false},
         {"--kernel-shape", s->kernel_shape, WEIGHT, WEIGHT, false},
+        {"--relu", s->relu ? "" : NULL, 0, FORWARD, false},
         {"--output", s->output, EVERY, EVERY, true},
         {"--grad-bias", s->grad_bias, 0, WEIGHT, true},
-        {"--relu", s->relu ? "" : NULL, 0, FORWARD, false},
     };
+    if (!engine_check(s, fault)) return false;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const char *name = options[i].name, *value = options[i].value;
         if (options[i].needed & direction && !value)
             return fault_set(fault, "%s needs %s", word, name);
         if (!(options[i].allowed & direction) && value)
             return fault_set(fault, "%s does not take %s", word, name);
-    }
-    if (!engine_check(s, fault)) return false;
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        const char *name = options[i].name, *value = options[i].value;
         bool known;
         if (options[i].written && value && !temp_is_special(value) &&
             container_of_name(value, &known) != CONTAINER_NPY)
             return fault_set(fault, "%s %s: layers write .npy arrays; the name must end in .npy",
                              name, value);
     }
-    layer->direction = direction;
     return true;
 }
 
