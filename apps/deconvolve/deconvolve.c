@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // `partita deconvolve`: the impulse response of what lies between a signal that was played, usually
 // a sweep, and its recording.
-#include <jansson.h>
+#include "deconvolve.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "correct/measured.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
 #include "io/frames.h"
@@ -26,36 +26,26 @@ enum { NOISE_PART = 10 };
 // Samples of this magnitude are counted as clipped by the recorder.
 static const double CLIPPED = 0.99996; // of 16 bits, the largest has 0.99997
 
-struct deconvolve {
-    struct settings settings;
-    struct measured sweep, recording, response;
-    size_t first;     // frame of the response
-    double *channel;  // of the recording, and its response
-    double unit_peak; // of the response of a path of gain 1
-    json_t *list;
-    bool any; // a channel has a response
-};
-
 static bool load_files(struct deconvolve *d, struct fault *fault)
 {
     const struct settings *s = &d->settings;
-    if (!measured_load(&d->sweep, s, s->operands[0], fault)) return false;
-    if (d->sweep.channels != 1)
+    if (!measured_load(&d->signal, s, s->operands[0], fault)) return false;
+    if (d->signal.channels != 1)
         return fault_set(fault, "%s: %zu channels; the signal that was played has 1",
-                         operand_name(s, 0), d->sweep.channels);
+                         operand_name(s, 0), d->signal.channels);
     if (!measured_load(&d->recording, s, s->operands[1], fault)) return false;
-    const double rate = d->sweep.rate, rate_2 = d->recording.rate;
+    const double rate = d->signal.rate, rate_2 = d->recording.rate;
     if (rate > 0 && rate_2 > 0 && !rates_agree(rate, rate_2))
         return fault_set(fault,
                          "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; convert one "
                          "of them to the rate of the other",
                          operand_name(s, 0), rate, rate_2, operand_name(s, 1));
     d->response.rate = rate_2 > 0 ? rate_2 : rate;
-    if (d->recording.frames >= d->sweep.frames + MIN_AFTER) return true;
+    if (d->recording.frames >= d->signal.frames + MIN_AFTER) return true;
     return fault_set(fault,
                      "%s: %zu frames, but %s has %zu; name the sweep first, and record it and "
                      "what follows it, at least %d frames",
-                     operand_name(s, 1), d->recording.frames, operand_name(s, 0), d->sweep.frames,
+                     operand_name(s, 1), d->recording.frames, operand_name(s, 0), d->signal.frames,
                      MIN_AFTER);
 }
 
@@ -69,14 +59,20 @@ static bool choose_length(struct deconvolve *d, struct fault *fault)
     if (d->first >= all)
         return fault_set(fault, "--first %zu: %s has %zu frames", d->first, operand_name(s, 1),
                          all);
-    const size_t whole = all - d->sweep.frames + 1;
+    const size_t whole = all - d->signal.frames + 1;
     struct measured *r = &d->response;
-    r->channels = d->recording.channels;
     r->frames = d->first < whole ? whole - d->first : 1;
     if (s->ir_length) r->frames = (size_t)s->ir_length;
     if (r->frames > all - d->first) r->frames = all - d->first;
+    return deconvolve_allocate(d, fault);
+}
+
+bool deconvolve_allocate(struct deconvolve *d, struct fault *fault)
+{
+    struct measured *r = &d->response;
+    r->channels = d->recording.channels;
     r->samples = memory_allocate(r->frames * r->channels * sizeof *r->samples);
-    d->channel = memory_allocate(all * sizeof *d->channel);
+    d->channel = memory_allocate(d->recording.frames * sizeof *d->channel);
     return (r->samples && d->channel) || memory_fault(fault, "%zu frames", r->frames);
 }
 
@@ -119,7 +115,6 @@ static struct found measure(const struct deconvolve *d, const double *response, 
 static void print_found(const struct deconvolve *d, size_t channel, const struct found *found)
 {
     const double seconds = d->response.rate > 0 ? (double)found->latency / d->response.rate : NAN;
-    FILE *to = strcmp(d->settings.operands[2], "-") == 0 ? stderr : stdout;
     if (d->settings.json) {
         const bool any = found->level > 0;
         json_array_append_new(
@@ -130,12 +125,12 @@ static void print_found(const struct deconvolve *d, size_t channel, const struct
                                json_finite(any ? 20 * log10(found->level) : NAN), "noise_db",
                                json_finite(any ? 20 * log10(found->noise) : NAN)));
     } else if (found->level > 0) {
-        fprintf(to, "channel %zu: latency %zu frames", channel + 1, found->latency);
-        if (d->response.rate > 0) fprintf(to, ", %.3f ms", 1e3 * seconds);
-        fprintf(to, "; level %.1f dB; noise %.1f dB below the peak\n", 20 * log10(found->level),
+        fprintf(d->to, "channel %zu: latency %zu frames", channel + 1, found->latency);
+        if (d->response.rate > 0) fprintf(d->to, ", %.3f ms", 1e3 * seconds);
+        fprintf(d->to, "; level %.1f dB; noise %.1f dB below the peak\n", 20 * log10(found->level),
                 -20 * log10(found->noise));
     } else {
-        fprintf(to, "channel %zu: no response\n", channel + 1);
+        fprintf(d->to, "channel %zu: no response\n", channel + 1);
     }
 }
 
@@ -143,24 +138,25 @@ static void print_found(const struct deconvolve *d, size_t channel, const struct
 static bool divide(struct deconvolve *d, struct fault *fault)
 {
     const struct partita_allocator allocator = memory_allocator();
-    const enum partita_status status = partita_deconvolve(
-        d->channel, d->channel, d->recording.frames, d->sweep.samples, d->sweep.frames, &allocator);
+    const enum partita_status status =
+        partita_deconvolve(d->channel, d->channel, d->recording.frames, d->signal.samples,
+                           d->signal.frames, &allocator);
     if (status == PARTITA_OK) return true;
     if (status == PARTITA_ERR_NOMEM)
         return memory_fault(fault, "transforms of %zu frames",
-                            d->recording.frames + d->sweep.frames);
+                            d->recording.frames + d->signal.frames);
     return fault_set(fault, "%s: %zu frames, which with those of %s are too many for a transform",
                      operand_name(&d->settings, 1), d->recording.frames,
                      operand_name(&d->settings, 0));
 }
 
-static bool compute(struct deconvolve *d, struct fault *fault)
+bool deconvolve_compute(struct deconvolve *d, struct fault *fault)
 {
     const size_t channels = d->recording.channels;
-    const size_t n = d->recording.frames - d->sweep.frames + 1;
+    const size_t n = d->recording.frames - d->signal.frames + 1;
     // The peak of the recording that is the sweep itself. Its transform has the size of the others.
     memset(d->channel, 0, d->recording.frames * sizeof *d->channel);
-    memcpy(d->channel, d->sweep.samples, d->sweep.frames * sizeof *d->channel);
+    memcpy(d->channel, d->signal.samples, d->signal.frames * sizeof *d->channel);
     if (!divide(d, fault)) return false;
     d->unit_peak = d->channel[0];
     for (size_t c = 0; c < channels; c++) {
@@ -187,7 +183,7 @@ static bool print_json(const struct deconvolve *d)
     json_object_set_new(j, "rate", json_rate(d->response.rate));
     json_object_set_new(j, "frames", json_integer((json_int_t)d->response.frames));
     json_object_set(j, "channels", d->list);
-    return json_print(j, strcmp(s->operands[2], "-") == 0 ? stderr : stdout);
+    return json_print(j, d->to);
 }
 
 static bool deconvolve_run(struct deconvolve *d, struct fault *fault)
@@ -202,25 +198,31 @@ static bool deconvolve_run(struct deconvolve *d, struct fault *fault)
         !choose_length(d, fault))
         return false;
     d->list = json_array();
-    if (!compute(d, fault)) return false;
+    if (!deconvolve_compute(d, fault)) return false;
     if (s->json && !print_json(d)) return fault_set(fault, "cannot write the JSON");
     if (!d->any)
         return fault_set(fault, "%s: no response to %s was found in it", operand_name(s, 1),
                          operand_name(s, 0));
-    measured_warn(&d->sweep, s);
+    measured_warn(&d->signal, s);
     measured_warn(&d->recording, s);
     warn_of_clipping(d);
     return measured_write(&d->response, s, s->operands[2], fault);
 }
 
+void deconvolve_release(struct deconvolve *d)
+{
+    json_decref(d->list);
+    measured_release(&d->signal);
+    measured_release(&d->recording);
+    measured_release(&d->response);
+    memory_free(d->channel);
+}
+
 int deconvolve_main(const struct settings *settings, struct fault *fault)
 {
-    struct deconvolve d = {.settings = *settings};
+    struct deconvolve d = {.settings = *settings,
+                           .to = strcmp(settings->operands[2], "-") == 0 ? stderr : stdout};
     const bool good = deconvolve_run(&d, fault);
-    json_decref(d.list);
-    measured_release(&d.sweep);
-    measured_release(&d.recording);
-    measured_release(&d.response);
-    memory_free(d.channel);
+    deconvolve_release(&d);
     return good ? EXIT_DONE : EXIT_FAILED;
 }

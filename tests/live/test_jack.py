@@ -142,7 +142,7 @@ class Sound(Connected):
             if child.returncode != 3: # the server was late while the sweep played
                 break
         self.assertEqual(child.returncode, 0, err)
-        self.assertIn(b"input 1: round trip 512 frames, 10.667 ms, level ", out)
+        self.assertIn(b"channel 1: latency 512 frames, 10.667 ms; level ", out)
         response = parse_wav(self.read("m.wav"))[1][:, 0]
         self.assertEqual(np.abs(response).argmax(), 512)
 

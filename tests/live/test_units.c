@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Unit tests of live audio: limiter, ramp, meter, held peaks, ring, heartbeat, sweep, each
+// Unit tests of live audio: limiter, ramp, meter, held peaks, ring, heartbeat, each
 // against the contract in its header.
 
 #include "support/test.h"
@@ -14,7 +14,6 @@
 #include "live/chain/ramp.h"
 #include "live/chain/ring.h"
 #include "live/device/heartbeat.h"
-#include "live/measure/sweep.h"
 
 enum { N = 4800 };
 
@@ -300,28 +299,6 @@ static void heartbeat_limit_follows_periods_and_buffers(void **state)
                        1e-9); // bursts into a buffer of 4 s
 }
 
-// The correlation of the sweep with its template has its peak at lag 0, as high as the band is wide
-// (the sweep covers 0.9 of all frequencies), and is small elsewhere, apart from the ripple of the
-// band edges.
-static void sweep_correlates_to_a_pulse(void **state)
-{
-    (void)state;
-    enum { LENGTH = 48000, LAGS = 2000 };
-    double *sweep = malloc(LENGTH * sizeof *sweep), *template = malloc(LENGTH * sizeof *template);
-    double lags[2 * LAGS + 1];
-    struct partita_slice slice = {.mode = PARTITA_RANGE, .first = -LAGS, .last = LAGS + 1};
-    double peak = sweep_make(sweep, template, LENGTH, 48000);
-    for (int i = 0; i < LENGTH; i++) assert_true(fabs(sweep[i]) <= 1);
-    assert_true(sweep[0] == 0 && fabs(sweep[LENGTH - 1]) < 1e-9);
-    assert_ok(partita_correlate(PARTITA_F64, lags, sweep, LENGTH, template, LENGTH, &slice, NULL));
-    assert_true(fabs(lags[LAGS] - peak) < 1e-9);
-    assert_true(peak > 0.85 && peak < 0.95);
-    for (int i = 0; i <= 2 * LAGS; i++)
-        if (abs(i - LAGS) > 200) assert_true(fabs(lags[i]) < 0.01);
-    free(sweep);
-    free(template);
-}
-
 // For random times: no peak is missed, and what is shown is at most 1.5 s old. The largest peak of
 // this time is shown, unless it came while a larger one was held.
 static void peaks_are_held(void **state)
@@ -368,7 +345,6 @@ int main(void)
         cmocka_unit_test(heartbeat_detects_silence),
         cmocka_unit_test(heartbeat_counts_only_observed_time),
         cmocka_unit_test(heartbeat_limit_follows_periods_and_buffers),
-        cmocka_unit_test(sweep_correlates_to_a_pulse),
         cmocka_unit_test(peaks_are_held),
     };
     return run_all(tests);
