@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Several processes that mpirun started and that compute one result together. processes.c does this
-// with MPI; absent.c takes its place in builds without MPI.
+// Several processes that mpirun started and that compute one result together, by MPI.
 //
 // All functions but processes_begin are collective: every process makes the same calls in the same
 // order, of which processes_agree always comes first. A process that has failed calls it once more
@@ -30,6 +29,7 @@ int processes_launched(void);
 // others. False, with a fault, if their arguments differ or if this build has no MPI.
 bool processes_begin(struct processes *processes, int argc, char **argv, struct fault *fault);
 
+#ifdef HAVE_MPI
 // The last call; after it other processes may have ended.
 void processes_end(struct processes *processes);
 
@@ -62,5 +62,17 @@ bool processes_write(const struct processes *processes, uint64_t at, const void 
 bool processes_sync(const struct processes *processes, struct fault *fault);
 
 bool processes_close(struct processes *processes, struct fault *fault);
+
+#else // a process is alone
+#define processes_end(processes) ((void)(processes))
+#define processes_agree(processes, good, fault) (good)
+#define processes_broadcast(...) ((void)0)
+#define processes_exchange(...) ((void)0)
+#define processes_gather(...) true
+#define processes_open(...) true
+#define processes_write(...) true
+#define processes_sync(...) true
+#define processes_close(...) true
+#endif
 
 #endif

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`partita pairs` against direct sums in float64, and inputs that do not fit together."""
+import os
+import resource
+
 import numpy as np
 
 import rig
@@ -152,6 +155,39 @@ class Results(Pairs):
         np.save("long.npy", x)
         y, _ = self.result("--max-lag", 3, "--max-memory", "400M", inputs=["long.npy"])
         self.near(y, direct(x, 3))
+
+    def test_results_larger_than_memory(self):
+        """Groups of pairs read the inputs again; the bytes are those of one group, and pages of the program few."""
+        lag, lines = 200, self.random.integers(0, 3, (2000, 2))
+        self.write("list.txt", b"".join(b"%d %d\n" % tuple(line) for line in lines))
+        np.save("x.npy", self.x)
+        arguments = ("pairs", "--list", "list.txt", "--max-lag", lag, "-t", 1, "-q")
+        for stack in ("none", "linear", "phase-weighted"):
+            options = (*arguments, "--window", 400, "--overlap", 150, "--stack", stack)
+            self.run_program(*options, "x.npy", "y.npy")
+            whole = self.read("y.npy")
+            for memory in ("9M", "16M"):
+                self.run_program(*options, "--max-memory", memory, "x.npy", "z.npy")
+                self.assertEqual(self.read("z.npy"), whole)
+        self.fails(*options, "--max-memory", "10k", "x.npy", "z.npy", says="but --max-memory is 10 KiB")
+        options = (*arguments, "--window", 400, "--overlap", 350, "--stack", "none", "--max-memory", "9M", "x.npy")
+        self.fails(*options, "-", says=["-: memory holds the windows of", "of 2000 pairs, whose results only a file takes"])
+        # 9 MB, and what the program needs; the results are 170 MB.
+        limit = {} if "SANITIZED" in os.environ else {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))}
+        self.run_program(*options, "z.npy", **limit)
+        self.assertEqual(np.load("z.npy", mmap_mode="r").shape, (53, 2000, 2 * lag + 1))
+
+    def test_ranges_of_pairs(self):
+        for options in (["--window", 700], ["--window", 700, "--stack", "none"], ["--list", "list.txt"]):
+            self.write("list.txt", b"2 0\n1 1\n0 1\n")
+            whole, parts = ["pairs", "--max-lag", 20, *options, "two.wav", "third.wav"], []
+            for k in range(3):
+                self.run_program(*whole, "y.npy", "--range", "%d/3" % (k + 1))
+                parts.append(np.load("y.npy"))
+            self.run_program(*whole, "y.npy")
+            np.testing.assert_array_equal(np.concatenate(parts, axis=-2), np.load("y.npy"))
+            self.fails(*whole, "z.npy", "--range", "1/7", says="--range 1/7: there are only %d pairs" % np.load("y.npy").shape[-2])
+        self.fails(*whole, "z.npy", "--range", "0/3", says="--range 0/3: is not K/N", rc=2)
 
     def test_gaps_reach_only_their_signal(self):
         self.x[1, 5] = np.nan

@@ -62,13 +62,15 @@ char *regular_read_text(const char *path, struct fault *fault)
     enum { MAX_TEXT = 64 << 20 }; // taps of a configuration, millions of pairs
     static const char MARK[] = "\xEF\xBB\xBF";
     FILE *file = regular_open(path, fault);
-    char *text = file ? malloc(MAX_TEXT) : NULL;
-    const size_t n = text ? fread(text, 1, MAX_TEXT, file) : 0;
-    const char *why = NULL;
+    struct stat st;
     if (!file) return NULL;
-    if (!text) why = "out of memory";
+    const bool fits = fstat(fileno(file), &st) == 0 && st.st_size < MAX_TEXT;
+    char *text = fits ? malloc((size_t)st.st_size + 1) : NULL;
+    const size_t n = text ? fread(text, 1, (size_t)st.st_size, file) : 0;
+    const char *why = NULL;
+    if (!fits) why = "cannot be read, or is larger than 64 MB";
+    else if (!text) why = "out of memory";
     else if (ferror(file)) why = strerror(errno);
-    else if (n == MAX_TEXT) why = "is larger than 64 MB";
     else if (memchr(text, 0, n)) why = "holds a zero byte; it is no text";
     fclose(file);
     if (why) {

@@ -5,6 +5,7 @@
 
 #include "base/fault.h"
 #include "io/bytes/bytes.h"
+#include "io/bytes/temp.h"
 #include "io/samples/encoding.h"
 
 enum {
@@ -44,6 +45,20 @@ bool npy_array_reserve(struct npy_array *array, struct fault *fault);
 
 // Writes `path`, which appears only when it is complete.
 bool npy_array_save(const struct npy_array *array, const char *path, struct fault *fault);
+
+// The same for an array that is not in memory: n samples at a time, from sample `first` on, one
+// after the other in pipes. npy_file_discard may be called at any time.
+struct npy_file {
+    struct temp temp;
+    struct sink sink;
+    size_t bytes; // of a sample
+};
+bool npy_file_create(struct npy_file *file, const struct npy_array *shape, const char *path,
+                     struct fault *fault);
+bool npy_file_write(struct npy_file *file, uint64_t first, const void *samples, size_t n,
+                    struct fault *fault);
+bool npy_file_finish(struct npy_file *file, struct fault *fault);
+void npy_file_discard(struct npy_file *file);
 
 void npy_array_release(struct npy_array *array);
 

@@ -95,25 +95,52 @@ bool npy_array_load(struct npy_array *ret, const char *path, struct fault *fault
     return good;
 }
 
+bool npy_file_create(struct npy_file *file, const struct npy_array *shape, const char *path,
+                     struct fault *fault)
+{
+    unsigned char header[NPY_HEADER_BYTES];
+    struct npy_header npy = {.encoding = {.kind = ENCODING_FLOAT, .bytes = shape->f64 ? 8 : 4},
+                             .rank = shape->rank};
+    for (int i = 0; i < shape->rank; i++) npy.shape[i] = shape->shape[i];
+    npy_header_compose(header, &npy);
+    const int fd = temp_open(&file->temp, path, false, fault);
+    if (fd < 0) return false;
+    file->bytes = npy.encoding.bytes;
+    sink_from_fd(&file->sink, fd, path);
+    return sink_write(&file->sink, header, sizeof header) || sink_fault(&file->sink, fault);
+}
+
+bool npy_file_write(struct npy_file *file, uint64_t first, const void *samples, size_t n,
+                    struct fault *fault)
+{
+    struct sink *sink = &file->sink;
+    const uint64_t at = NPY_HEADER_BYTES + first * file->bytes;
+    return ((at == sink->position || sink_seek(sink, at)) &&
+            sink_write(sink, samples, n * file->bytes)) ||
+           sink_fault(sink, fault);
+}
+
+bool npy_file_finish(struct npy_file *file, struct fault *fault)
+{
+    return (sink_close(&file->sink) || sink_fault(&file->sink, fault)) &&
+           temp_commit(&file->temp, false, fault);
+}
+
+void npy_file_discard(struct npy_file *file)
+{
+    if (file->bytes) sink_close(&file->sink);
+    temp_discard(&file->temp);
+}
+
 bool npy_array_save(const struct npy_array *array, const char *path, struct fault *fault)
 {
-    struct temp temp;
-    struct sink sink;
-    unsigned char header[NPY_HEADER_BYTES];
-    struct npy_header npy = {.encoding = {.kind = ENCODING_FLOAT, .bytes = array->f64 ? 8 : 4},
-                             .rank = array->rank};
+    struct npy_file file = {0};
     size_t n;
-    for (int i = 0; i < array->rank; i++) npy.shape[i] = array->shape[i];
-    npy_header_compose(header, &npy);
-    const int fd = temp_open(&temp, path, false, fault);
-    if (fd < 0) return false;
-    sink_from_fd(&sink, fd, path);
-    const bool written = count_samples(array, &n) && sink_write(&sink, header, sizeof header) &&
-                         sink_write(&sink, array->samples, n * (array->f64 ? 8 : 4));
-    const bool good = (sink_close(&sink) && written) || sink_fault(&sink, fault);
-    if (good && temp_commit(&temp, false, fault)) return true;
-    temp_discard(&temp);
-    return false;
+    const bool good = count_samples(array, &n) && npy_file_create(&file, array, path, fault) &&
+                      npy_file_write(&file, 0, array->samples, n, fault) &&
+                      npy_file_finish(&file, fault);
+    npy_file_discard(&file);
+    return good;
 }
 
 void npy_array_release(struct npy_array *array)
