@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "remote.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +44,16 @@ struct addrinfo *address_find(const char *option, const char *text, int kind, st
     return NULL;
 }
 
-nfds_t remotes_files(const struct remotes *remotes, double now,
-                     struct pollfd files[REMOTES_MAX_FILES])
+void remotes_wait(const struct remotes *remotes, int other, int another, double now, double seconds)
 {
-    nfds_t n = control_socket_files(remotes->socket, now, files);
+    struct pollfd files[2 + N_REMOTES + CONTROL_MAX_FILES] = {{.fd = other, .events = POLLIN},
+                                                              {.fd = another, .events = POLLIN}};
+    nfds_t n = 2;
     for (int i = 0; i < N_REMOTES; i++)
         if (remotes->others[i])
             files[n++] = (struct pollfd){.fd = remotes->others[i]->fd, .events = POLLIN};
-    return n;
+    n += control_socket_files(remotes->socket, now, files + n);
+    poll(files, n, (int)ceil(fmax(1e3 * seconds, 0)));
 }
 
 void remotes_serve(const struct remotes *remotes, double now, control_line_fn *run, void *user)

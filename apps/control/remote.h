@@ -40,7 +40,7 @@ bool osc_open(struct remote **ret, const char *address, struct fault *fault);
 // program ends. False, with a fault, also if the program was built without libmicrohttpd.
 bool web_open(struct remote **ret, const char *address, struct fault *fault);
 
-enum { N_REMOTES = 2, REMOTES_MAX_FILES = CONTROL_MAX_FILES + N_REMOTES };
+enum { N_REMOTES = 2 };
 
 // All of a run; NULL: there is none.
 struct remotes {
@@ -48,9 +48,12 @@ struct remotes {
     struct remote *others[N_REMOTES];
 };
 
+// Waits until something arrives, or at one of two other descriptors, of which -1 is none, for so
+// many seconds at most.
+void remotes_wait(const struct remotes *remotes, int other, int another, double now,
+                  double seconds);
+
 // As the functions of the socket.
-nfds_t remotes_files(const struct remotes *remotes, double now,
-                     struct pollfd files[REMOTES_MAX_FILES]);
 void remotes_serve(const struct remotes *remotes, double now, control_line_fn *run, void *user);
 void remotes_answer(const struct remotes *remotes, uint64_t ticket, const char *line);
 void remotes_close(struct remotes *remotes);

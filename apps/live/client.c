@@ -98,32 +98,29 @@ static char *compose_line(char *const *words, int n, struct fault *fault)
     return NULL;
 }
 
-// Whether a line answers a command, and whether the command succeeded. Other lines are the status
-// that `subscribe` asked for. False, with a fault, for what is not JSON.
-static bool read_line(const char *line, bool *ret_answer, bool *ret_ok, struct fault *fault)
-{
-    json_error_t error;
-    json_t *j = json_loads(line, 0, &error), *ok = json_object_get(j, "ok");
-    const bool good = j || fault_set(fault, "an answer cannot be read: %s", error.text);
-    *ret_answer = ok != NULL;
-    *ret_ok = json_is_true(ok);
-    json_decref(j);
-    return good;
-}
-
-// Prints lines up to the answer; after `subscribe` up to the end.
+// Prints lines up to the answer, which says whether it is "ok"; after `subscribe` up to the end.
+// Lines before the answer are the status that an earlier `subscribe` asked for.
 static int print_answer(FILE *file, const char *path, bool follow, struct fault *fault)
 {
     char *line = NULL;
     size_t size = 0;
-    bool answered = false, ok = false, good = true, known = true;
+    bool ok = false, more = true;
     fault_set(fault, "%s: the connection was closed without an answer", path);
-    while (good && known && !(answered && (!ok || !follow)) && getline(&line, &size, file) > 0) {
-        if (!answered) known = read_line(line, &answered, &ok, fault);
-        good = !known || (fputs(line, stdout) >= 0 && fflush(stdout) == 0);
+    while (more && getline(&line, &size, file) > 0) {
+        json_error_t error;
+        json_t *j = *fault->text ? json_loads(line, 0, &error) : NULL,
+               *answer = json_object_get(j, "ok");
+        if (*fault->text && !j) {
+            fault_set(fault, "an answer cannot be read: %s", error.text);
+            break;
+        }
+        more = fputs(line, stdout) >= 0 && fflush(stdout) == 0;
+        if (answer || !more) *fault->text = 0; // report_end says what could not be printed
+        ok = answer ? json_is_true(answer) : ok;
+        more = more && (*fault->text || (ok && follow));
+        json_decref(j);
     }
     free(line);
-    if (answered || !good) *fault->text = 0; // report_end says what failed
     return ok ? EXIT_DONE : EXIT_FAILED;
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@
 #include "steer.h"
 
 // TURN: while a filter waits for the fade before it.
-enum { POLL_MILLISECONDS = 100, TURN_MILLISECONDS = 5 };
+static const double POLL_SECONDS = 0.1, TURN_SECONDS = 0.005;
 
 struct control {
     struct session *session;
@@ -130,7 +129,7 @@ static void update_status(struct control *c, const struct chain_counts *counts, 
     struct session *s = c->session;
     if (c->on_screen && now >= c->next_draw && terminal_available()) {
         screen_draw(&c->screen, s, c->message);
-        c->next_draw = now + 1e-3 * POLL_MILLISECONDS;
+        c->next_draw = now + POLL_SECONDS;
     }
     if (now < c->next_line) return;
     c->next_line += 1;
@@ -173,21 +172,16 @@ static bool is_lost(struct control *c, const struct chain_counts *counts, double
 
 static void wait_for_events(const struct control *c, int signals, int keys, double now)
 {
-    struct pollfd files[2 + REMOTES_MAX_FILES] = {{.fd = signals, .events = POLLIN},
-                                                  {.fd = keys, .events = POLLIN}};
     const struct remotes *remotes = c->session->remotes;
-    nfds_t n = remotes_files(remotes, now, files + 2);
-    bool turning = filter_set_is_turning(c->session->filters);
-    double wait = fmin(turning ? TURN_MILLISECONDS : POLL_MILLISECONDS,
-                       1e3 * (control_socket_due(remotes->socket) - now));
-    poll(files, 2 + n, (int)ceil(fmax(wait, 0)));
+    const double wait = filter_set_is_turning(c->session->filters) ? TURN_SECONDS : POLL_SECONDS;
+    remotes_wait(remotes, signals, keys, now,
+                 fmin(wait, control_socket_due(remotes->socket) - now));
 }
 
 void control_run(struct session *session, int signals)
 {
     double now = clock_seconds();
-    struct control c = {
-        .session = session, .paced_since = now, .heartbeat = {.last_check = now}};
+    struct control c = {.session = session, .paced_since = now, .heartbeat = {.last_check = now}};
     struct fault message;
     bool keys = terminal_available();
     c.on_screen = keys && !session->settings->quiet && !session->settings->json;
@@ -217,9 +211,7 @@ void control_run(struct session *session, int signals)
 
 static void serve(struct waiting *w, double seconds)
 {
-    struct pollfd files[1 + REMOTES_MAX_FILES] = {{.fd = w->signals, .events = POLLIN}};
-    const nfds_t n = remotes_files(&w->remotes, clock_seconds(), files + 1);
-    poll(files, 1 + n, (int)ceil(1e3 * seconds));
+    remotes_wait(&w->remotes, w->signals, -1, clock_seconds(), seconds);
     for (int number; (number = signals_next(w->signals)) != 0;) w->ended = w->ended || ends(number);
     remotes_serve(&w->remotes, clock_seconds(), steer_run_waiting, w);
 }
