@@ -197,21 +197,13 @@ void pass_stats_warn(const struct pass_stats *stats, const struct settings *s, u
                        (unsigned long long)stats->written.nonfinite);
 }
 
-// Of one process.
-struct share {
-    double peak, energy, seconds;
-    uint64_t frames_in, frames_out, replaced;
-};
-
 bool pass_stats_combine(struct pass_stats *stats, struct processes *processes, struct fault *fault)
 {
-    const struct share sent = {stats->peak,      stats->energy,     stats->seconds,
-                               stats->frames_in, stats->frames_out, stats->replaced};
     if (!processes->n) return true;
-    struct share *all = calloc(processes->n, sizeof *all);
+    struct pass_stats *all = calloc(processes->n, sizeof *all);
     const bool good = processes_agree(processes, all || fault_set(fault, "out of memory"), fault);
     if (good) {
-        processes_exchange(processes, &sent, sizeof sent, all);
+        processes_exchange(processes, stats, sizeof *stats, all);
         stats->energy = 0;
         stats->frames_out = stats->replaced = 0;
         for (size_t i = 0; i < processes->n; i++) {
