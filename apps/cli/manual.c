@@ -51,26 +51,6 @@ static void put_section(const char *title, const char *text)
     printf("\n");
 }
 
-static void put_names(void)
-{
-    printf(
-        ".SH NAME\npartita \\- linear filters for files, pipes and audio devices\n.SH SYNOPSIS\n");
-    for (int c = 0; c < N_COMMANDS; c++) {
-        printf("%s.B partita %s\n[\\fIoptions\\fR] \\fI", c ? ".br\n" : "", command_rows[c].name);
-        put_text(command_rows[c].operands);
-        printf("\\fR\n");
-    }
-}
-
-static void put_examples(void)
-{
-    printf(".SH EXAMPLES\n");
-    for (int i = 0; i < N_COMMANDS * MAX_EXAMPLES; i++) {
-        const struct example *example = &command_examples[i / MAX_EXAMPLES][i % MAX_EXAMPLES];
-        if (example->command) put_item(example->command, example->text);
-    }
-}
-
 static void put_exit_status(void)
 {
     static const char *const rows[][2] = {
@@ -90,7 +70,13 @@ static void put_exit_status(void)
 void manual_print(void)
 {
     printf(".TH PARTITA 1 \"\" \"partita %s\" \"User Commands\"\n", partita_version());
-    put_names();
+    printf(
+        ".SH NAME\npartita \\- linear filters for files, pipes and audio devices\n.SH SYNOPSIS\n");
+    for (int c = 0; c < N_COMMANDS; c++) {
+        printf("%s.B partita %s\n[\\fIoptions\\fR] \\fI", c ? ".br\n" : "", command_rows[c].name);
+        put_text(command_rows[c].operands);
+        printf("\\fR\n");
+    }
     put_section(
         "DESCRIPTION",
         "Filters recordings, radio captures and other sampled signals of any length in bounded "
@@ -143,7 +129,11 @@ void manual_print(void)
         "or min, which is rounded to frames at the sample rate. Times may have these units too; "
         "without one they have that of the option. K, M, G and T in numbers of bytes are powers of "
         "1024; kB, MB, GB and TB are powers of 1000.");
-    put_examples();
+    printf(".SH EXAMPLES\n");
+    for (int i = 0; i < N_COMMANDS * MAX_EXAMPLES; i++) {
+        const struct example *example = &command_examples[i / MAX_EXAMPLES][i % MAX_EXAMPLES];
+        if (example->command) put_item(example->command, example->text);
+    }
     put_exit_status();
     put_section("ENVIRONMENT", "XDG_CACHE_HOME (default ~/.cache): the file partita/wisdom in it "
                                "stores the measurements of `partita plan --calibrate`. "

@@ -55,13 +55,6 @@ size_t spectrum_length(const struct points *points, double rate)
     return n;
 }
 
-// Moves whole turns so that the phase changes by at most half a turn from point to point.
-static void unwrap(struct points *p)
-{
-    for (size_t i = 1; i < p->n; i++)
-        p->degrees[i] += 360 * round((p->degrees[i - 1] - p->degrees[i]) / 360);
-}
-
 // Beyond the first and the last point gain and phase are constant.
 static void fill_bins(double complex *x, size_t n, const struct points *p, double step,
                       double level)
@@ -102,7 +95,9 @@ bool spectrum_of_points(struct points *points, double rate, double *ret, size_t 
     }
     double complex *const x = memory_allocate(n * sizeof *x);
     if (!x) return memory_fault(fault, "%s: %zu frames", name, n);
-    if (points->degrees) unwrap(points);
+    // Moves whole turns so that the phase changes by at most half a turn from point to point.
+    for (size_t i = 1; points->degrees && i < points->n; i++)
+        points->degrees[i] += 360 * round((points->degrees[i - 1] - points->degrees[i]) / 360);
     fill_bins(x, n, points, rate / (double)n, mean > PRESSURE_MEAN ? PRESSURE : 0);
     if (!points->degrees) minimum_phase(x, n);
     transform(x, n, 1);

@@ -91,17 +91,6 @@ static double energy_at(enum partita_type type, const void *x, size_t i)
     return re * re + im * im;
 }
 
-static void measure_template(struct window_norm *w, const struct window_norm_request *q)
-{
-    const size_t paths = q->in_channels / q->groups;
-    for (size_t c = 0; c < q->out_channels; c++) {
-        struct compensated_sum sum = {0};
-        for (size_t i = 0; i < paths * q->length; i++)
-            sum_add(&sum, energy_at(q->template_type, q->template, c * paths * q->length + i));
-        w->template_norms[c] = sqrt(sum.high);
-    }
-}
-
 static size_t scalars_of(const struct window_norm *w)
 {
     return type_is_complex(w->type) ? 2 : 1;
@@ -152,13 +141,19 @@ bool window_norm_open(struct window_norm **ret, const struct window_norm_request
     }
     w->template_norms = calloc(q->out_channels, sizeof *w->template_norms);
     *ret = w;
-    if (w->template_norms && ((w->signals && w->parts) || (w->energies && w->sums))) {
-        measure_template(w, q);
-        return true;
+    if (!w->template_norms || !(q->zero_mean ? w->signals && w->parts : w->energies && w->sums)) {
+        window_norm_close(w);
+        *ret = NULL;
+        return memory_fault(fault, "the norms of %zu frames", q->length);
     }
-    window_norm_close(w);
-    *ret = NULL;
-    return memory_fault(fault, "the norms of %zu frames", q->length);
+    const size_t samples = q->in_channels / q->groups * q->length; // of the template of an output
+    for (size_t c = 0; c < q->out_channels; c++) {
+        struct compensated_sum sum = {0};
+        for (size_t i = 0; i < samples; i++)
+            sum_add(&sum, energy_at(q->template_type, q->template, c * samples + i));
+        w->template_norms[c] = sqrt(sum.high);
+    }
+    return true;
 }
 
 // Room for n more rows at the end of the queue.

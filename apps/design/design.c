@@ -102,13 +102,20 @@ static bool parse(struct job *job, struct fault *fault)
     return true;
 }
 
-// Reads a list. The points of its line GraphicEQ are a table, of which some 10000 taps are made.
-static bool load_list(struct job *job, struct fault *fault)
+// Reads the table or the list, if the design has one. The points of a list's line GraphicEQ are a
+// table, of which some 10000 taps are made.
+static bool load(struct job *job, struct fault *fault)
 {
     struct partita_design *d = &job->design;
     const struct sections *list = &job->sections;
     double max = job->lowers ? 0 : -INFINITY;
-    if (!equalizer_read(job, fault)) return false;
+    if (d->kind == PARTITA_DESIGN_TABLE) {
+        const bool good = points_read(&job->table, job->settings.operands[1], fault);
+        d->table = job->table.list;
+        d->table_count = job->table.n;
+        return good;
+    }
+    if (job->equalizes && !equalizer_read(job, fault)) return false;
     if (!list->n_points) return true;
     if (job->crossover.tail > 0 || job->settings.exact_gains)
         return fault_set(fault, "%s: GraphicEQ goes with neither --tail nor --exact-gains",
@@ -123,17 +130,6 @@ static bool load_list(struct job *job, struct fault *fault)
     d->table_count = list->n_points;
     d->minimum_phase = !job->settings.linear_phase;
     if (!d->taps && !(d->width > 0)) d->width = d->rate / 2000;
-    return true;
-}
-
-// Reads the table or the list, if the design has one.
-static bool load(struct job *job, struct fault *fault)
-{
-    if (job->equalizes) return load_list(job, fault);
-    if (job->design.kind != PARTITA_DESIGN_TABLE) return true;
-    if (!points_read(&job->table, job->settings.operands[1], fault)) return false;
-    job->design.table = job->table.list;
-    job->design.table_count = job->table.n;
     return true;
 }
 
