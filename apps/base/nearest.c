@@ -7,16 +7,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../../lib/base/sizes.h"
+
 enum { MAX_WORD = 32, MAX_EDITS = 2, MIN_BEGINNING = 3 };
 
 static bool same(char a, char b)
 {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
-}
-
-static size_t min(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 // The number of characters to insert, remove, replace or exchange with the next one (optimal string
@@ -32,9 +29,10 @@ static size_t edit_distance(const char *a, const char *b)
         const size_t *before = rows[(i + 2) % 3], *earlier = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            row[j] = min(before[j - 1] + !same(a[i - 1], b[j - 1]), 1 + min(before[j], row[j - 1]));
+            row[j] = size_min(before[j - 1] + !same(a[i - 1], b[j - 1]),
+                              1 + size_min(before[j], row[j - 1]));
             if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
-                row[j] = min(row[j], earlier[j - 2] + 1);
+                row[j] = size_min(row[j], earlier[j - 2] + 1);
         }
     }
     return rows[n % 3][m];

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "../../lib/base/scalar.h"
 #include "base/memory.h"
 #include "base/sample_type.h"
 #include "channel.h"
@@ -23,9 +24,8 @@ bool spectrum_add(struct spectrum *spectrum, enum partita_type type, const void 
     const struct partita_options options = {.threads = 1, .allocator = memory_allocator()};
     double part[2 * SPECTRUM_LAGS], *tapered = memory_allocate(n * reals * sizeof *tapered);
     for (size_t i = 0; tapered && i < n * reals; i++)
-        tapered[i] =
-            (type_is_double(type) ? ((const double *)x)[i] : (double)((const float *)x)[i]) *
-            (1 - cos(2 * M_PI * ((double)(i / reals) + 0.5) / (double)n));
+        tapered[i] = scalar_get(type_is_double(type), x, i) *
+                     (1 - cos(2 * M_PI * ((double)(i / reals) + 0.5) / (double)n));
     const bool good =
         tapered &&
         !partita_correlate(reals > 1 ? PARTITA_CF64 : PARTITA_F64, part, tapered, n, tapered, n,

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../lib/base/scalar.h"
 #include "base/memory.h"
 #include "base/sample_type.h"
 
@@ -155,12 +156,10 @@ bool peaks_open(struct peaks **ret, const struct peaks_request *request, struct 
 
 static struct sample load(enum partita_type type, const void *y, size_t i)
 {
-    const float *f = y;
-    const double *d = y;
-    const size_t k = type_is_complex(type) ? 2 * i : i;
-    struct sample s = {.re = type_is_double(type) ? d[k] : (double)f[k]};
+    const bool f64 = type_is_double(type);
+    struct sample s = {.re = scalar_get(f64, y, type_is_complex(type) ? 2 * i : i)};
     if (type_is_complex(type)) {
-        s.im = type_is_double(type) ? d[k + 1] : (double)f[k + 1];
+        s.im = scalar_get(f64, y, 2 * i + 1);
         s.level = s.re * s.re + s.im * s.im;
     } else {
         s.level = fabs(s.re);

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../lib/base/scalar.h"
 #include "base/memory.h"
 #include "base/sample_type.h"
 
@@ -78,16 +79,12 @@ struct window_norm {
                            // block's sums back from its end
 };
 
-static double scalar_at(enum partita_type type, const void *x, size_t k)
-{
-    return type_is_double(type) ? ((const double *)x)[k] : (double)((const float *)x)[k];
-}
-
 // |x[i]|^2 of samples of `type`.
 static double energy_at(enum partita_type type, const void *x, size_t i)
 {
-    if (!type_is_complex(type)) return scalar_at(type, x, i) * scalar_at(type, x, i);
-    const double re = scalar_at(type, x, 2 * i), im = scalar_at(type, x, 2 * i + 1);
+    const bool f64 = type_is_double(type), complex = type_is_complex(type);
+    const double re = scalar_get(f64, x, complex ? 2 * i : i),
+                 im = complex ? scalar_get(f64, x, 2 * i + 1) : 0;
     return re * re + im * im;
 }
 
@@ -232,7 +229,7 @@ static double slide_variation(struct window_norm *w, const void *x, size_t frame
     const size_t reals = w->in_channels * scalars_of(w), n = reals / w->groups;
     struct spread sum = {0};
     for (size_t k = group * n; k < (group + 1) * n; k++) {
-        const double sample = x ? scalar_at(w->type, x, frame * reals + k) : 0;
+        const double sample = x ? scalar_get(type_is_double(w->type), x, frame * reals + k) : 0;
         const struct spread one = slide_spread(w, k, sample);
         sum.variation += one.variation;
         sum.mean_energy += one.mean_energy;
@@ -273,15 +270,13 @@ static double normalise(double y, double norm, double template_norm)
 void window_norm_divide(struct window_norm *w, void *y, size_t n)
 {
     const size_t scalars = scalars_of(w), outputs = w->out_channels / w->groups;
-    float *f = y;
-    double *d = y;
+    const bool f64 = type_is_double(w->type);
     for (size_t i = 0; i < n; i++) {
         const double *row = w->queue + (w->head + i) * w->groups;
         for (size_t k = 0; k < w->out_channels * scalars; k++) {
             const size_t c = k / scalars, at = i * w->out_channels * scalars + k;
             const double under = row[c / outputs], template_norm = w->template_norms[c];
-            if (type_is_double(w->type)) d[at] = normalise(d[at], under, template_norm);
-            else f[at] = (float)normalise((double)f[at], under, template_norm);
+            scalar_put(f64, y, at, normalise(scalar_get(f64, y, at), under, template_norm));
         }
     }
     w->head += n;

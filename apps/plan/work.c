@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../lib/base/sizes.h"
+
 // A problem as y[p] = sum over j < span of g[j] x[first + stride p - j], 0 <= p < out.
 struct signal {
     long long span, size, stride, first, out;
@@ -22,12 +24,7 @@ static long long max(long long a, long long b)
 
 static long long up(long long a, long long b) // a / b, rounded up; b > 0
 {
-    return a > 0 ? (a + b - 1) / b : -(-a / b);
-}
-
-static long long greatest_divisor(long long a, long long b)
-{
-    return b ? greatest_divisor(b, a % b) : a;
+    return -floor_div(-a, (size_t)b);
 }
 
 static bool signal_of(const struct partita_problem *problem, struct signal *ret)
@@ -105,7 +102,7 @@ static void count_parts(const struct signal *signal, const struct parts *parts, 
                         struct block_work *ret)
 {
     const long long t = parts->taps_part, s = parts->signal_part;
-    const long long unit = greatest_divisor(t, s);
+    const long long unit = (long long)size_gcd((size_t)t, (size_t)s);
     const long long shared = max(parts->taps - s / unit, 0) * max(parts->signals - t / unit, 0);
     const long long all = parts->taps * parts->signals - shared;
     const long long low = max(up(signal->first - (t + s) + 2, unit), 0);
