@@ -33,28 +33,10 @@ enum {
 };
 
 // The library is loaded by web_open: GnuTLS, on which it depends, would delay every start of the
-// program.
-#define EACH_CALL(X)                                                                               \
-    X(add_response_header)                                                                         \
-    X(create_response_from_buffer)                                                                 \
-    X(destroy_response)                                                                            \
-    X(get_daemon_info)                                                                             \
-    X(get_reason_phrase_for)                                                                       \
-    X(get_timeout)                                                                                 \
-    X(lookup_connection_value)                                                                     \
-    X(queue_response)                                                                              \
-    X(resume_connection)                                                                           \
-    X(run)                                                                                         \
-    X(start_daemon)                                                                                \
-    X(stop_daemon)                                                                                 \
-    X(suspend_connection)
-#define POINTER(name) __typeof__(MHD_##name) *name;
-#define NAME(name) "MHD_" #name,
+// program. All libraries of this name have the functions that are called here.
 static const char LIBRARY[] = "libmicrohttpd.so.12";
-static const char *const call_names[] = {EACH_CALL(NAME)};
-static struct {
-    EACH_CALL(POINTER)
-} mhd;
+static void *library;
+#define mhd(name) ((__typeof__(&MHD_##name))dlsym(library, "MHD_" #name))
 
 static const unsigned char page[] = {
 #include "page.inc"
@@ -93,13 +75,13 @@ static enum MHD_Result send_text(struct MHD_Connection *c, unsigned status, cons
         {"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src "
                                     "'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'"}};
     struct MHD_Response *r =
-        mhd.create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
+        mhd(create_response_from_buffer)(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
     if (!r) return MHD_NO;
-    mhd.add_response_header(r, "Content-Type", type);
+    mhd(add_response_header)(r, "Content-Type", type);
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
-        mhd.add_response_header(r, headers[i][0], headers[i][1]);
-    const enum MHD_Result result = mhd.queue_response(c, status, r);
-    mhd.destroy_response(r);
+        mhd(add_response_header)(r, headers[i][0], headers[i][1]);
+    const enum MHD_Result result = mhd(queue_response)(c, status, r);
+    mhd(destroy_response)(r);
     return result;
 }
 
@@ -107,7 +89,7 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status)
 {
     char text[128];
     snprintf(text, sizeof text, "{\"ok\":false,\"error\":\"%s\"}\n",
-             mhd.get_reason_phrase_for(status));
+             mhd(get_reason_phrase_for)(status));
     return send_text(c, status, "application/json", text);
 }
 
@@ -136,10 +118,10 @@ static bool is_token(const struct web *w, const char *given)
 static unsigned check_request(const struct web *w, struct MHD_Connection *c, const char *url,
                               const char *method)
 {
-    const char *host = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Host"),
-               *origin = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Origin"),
-               *token = mhd.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token"),
-               *length = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
+    const char *host = mhd(lookup_connection_value)(c, MHD_HEADER_KIND, "Host"),
+               *origin = mhd(lookup_connection_value)(c, MHD_HEADER_KIND, "Origin"),
+               *token = mhd(lookup_connection_value)(c, MHD_GET_ARGUMENT_KIND, "token"),
+               *length = mhd(lookup_connection_value)(c, MHD_HEADER_KIND, "Content-Length");
     const bool is_page = strcmp(url, "/") == 0;
     if (!host) return MHD_HTTP_BAD_REQUEST;
     if (!*w->token && !is_own_host(w, host)) return MHD_HTTP_FORBIDDEN;
@@ -230,7 +212,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *c, const 
         r->status = check_request(w, c, url, method);
         if (!r->status && strcmp(url, "/load") == 0)
             r->status =
-                open_upload(r, mhd.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "name"));
+                open_upload(r, mhd(lookup_connection_value)(c, MHD_GET_ARGUMENT_KIND, "name"));
         return r->status ? send_refusal(c, r->status) : MHD_YES;
     }
     add_bytes(r, bytes, *n);
@@ -245,7 +227,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *c, const 
     if (r->answer) return send_text(c, MHD_HTTP_OK, "application/json", r->answer);
     r->next = w->waiting;
     w->waiting = r;
-    mhd.suspend_connection(c);
+    mhd(suspend_connection)(c);
     return MHD_YES;
 }
 
@@ -286,7 +268,7 @@ static void web_answer(struct remote *remote, uint64_t ticket, const char *line)
         }
         *at = r->next;
         take_answer(web, r, strdup(line));
-        mhd.resume_connection(r->connection);
+        mhd(resume_connection)(r->connection);
     }
 }
 
@@ -298,29 +280,17 @@ static void web_serve(struct remote *remote, control_line_fn *run, void *user)
     web->user = user;
     // Each run takes one part of what has arrived, and the descriptor does not tell of the rest.
     for (int i = 0; i < MAX_PARTS && wait == 0; i++)
-        if (!mhd.run(web->daemon) || !mhd.get_timeout(web->daemon, &wait)) return;
+        if (!mhd(run)(web->daemon) || !mhd(get_timeout)(web->daemon, &wait)) return;
 }
 
 static void web_close(struct remote *remote)
 {
     struct web *web = (struct web *)remote;
     web_answer(remote, UINT64_MAX, "{\"ok\":false,\"error\":\"the program ends\"}\n");
-    mhd.run(web->daemon);
-    mhd.stop_daemon(web->daemon);
+    mhd(run)(web->daemon);
+    mhd(stop_daemon)(web->daemon);
     remove_upload(web->kept);
     free(web);
-}
-
-// dlsym returns functions as POSIX requires; ISO C has no cast for that, hence memcpy.
-static bool load_library(struct fault *fault)
-{
-    void *const library = dlopen(LIBRARY, RTLD_NOW), *found = library;
-    for (size_t i = 0; found && i < sizeof call_names / sizeof *call_names; i++) {
-        found = dlsym(library, call_names[i]);
-        memcpy((char *)&mhd + i * sizeof found, &found, sizeof found);
-    }
-    return found ||
-           fault_set(fault, "--web needs %s, which cannot be loaded: %s", LIBRARY, dlerror());
 }
 
 bool web_open(struct remote **ret, const char *address, struct fault *fault)
@@ -328,7 +298,10 @@ bool web_open(struct remote **ret, const char *address, struct fault *fault)
     struct web *w = calloc(1, sizeof *w);
     if (!w) return fault_set(fault, "out of memory");
     struct addrinfo *found = address_find("--web", address, SOCK_STREAM, fault);
-    if (found && load_library(fault)) {
+    if (found && !library) library = dlopen(LIBRARY, RTLD_NOW);
+    if (found && !library)
+        fault_set(fault, "--web needs %s, which cannot be loaded: %s", LIBRARY, dlerror());
+    else if (found) {
         const char *colon = strrchr(address, ':');
         const unsigned flags = found->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0;
         const bool bare = flags && *address != '['; // HTTP has colons in brackets only
@@ -336,7 +309,7 @@ bool web_open(struct remote **ret, const char *address, struct fault *fault)
                  colon ? (int)(colon - address) : NAME_BYTES, colon ? address : "127.0.0.1",
                  bare ? "]" : "", colon ? colon + 1 : address);
         if (make_token(w, found->ai_addr))
-            w->daemon = mhd.start_daemon(
+            w->daemon = mhd(start_daemon)(
                 flags | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, take_request, w,
                 MHD_OPTION_SOCK_ADDR, found->ai_addr, MHD_OPTION_NOTIFY_COMPLETED, end_request,
                 NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
@@ -350,7 +323,7 @@ bool web_open(struct remote **ret, const char *address, struct fault *fault)
     }
     fprintf(stderr, "partita live: http://%s/%s%s\n", w->host, *w->token ? "?token=" : "",
             w->token);
-    w->remote = (struct remote){mhd.get_daemon_info(w->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+    w->remote = (struct remote){mhd(get_daemon_info)(w->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
                                 web_close, web_serve, web_answer};
     *ret = &w->remote;
     return true;
