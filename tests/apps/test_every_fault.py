@@ -123,13 +123,14 @@ class EveryFault(FaultCase):
     def test_channelize(self):
         self.write("t.csv", b"name,centre,rate,taps\nout,100,4000,ir.txt\n")
         self.every("channelize", "--rate", 8000, "t.csv", "x.npy", "{name}.sigmf-data", may_stay=["out.sigmf-data"])
-        if b"without cairo" not in self.run_program("channelize", "--rate", 8000, "--plot", "p.png", "t.csv", "x.npy",
-                                                    "{name}.npy", rc=None).stderr:
-            self.every("channelize", "--rate", 8000, "--plot", "out.png", "t.csv", "x.npy", "{name}.npy",
-                       may_stay=["out.npy", "out.png"])
         self.write("t.json", b'[{"name": "out", "frequency": 100, "rate": "16k", "attenuation": 30}]')
         self.every("channelize", "--rate", 8000, "--frequency", 0, "--resume", "t.json", "x.npy", "{name}.npy",
                    may_stay=["out.npy", "out.npy.partial", "out.npy.partial.range"])
+        if b"without cairo" not in self.run_program("channelize", "--rate", 8000, "--plot", "p.png", "t.csv", "x.npy",
+                                                    "{name}.npy", rc=None).stderr:
+            self.settings = {"FAULT_OWN": "1"}  # cairo uses memory without checking that it got it
+            self.every("channelize", "--rate", 8000, "--plot", "out.png", "t.csv", "x.npy", "{name}.npy",
+                       may_stay=["out.npy", "out.png"])
 
     def test_deconvolve(self):
         sweep = self.random.standard_normal(3000) / 9
