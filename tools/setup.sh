@@ -9,7 +9,7 @@
 set -eu
 
 compiler="gcc libc6-dev python3"
-program="$compiler meson ninja-build pkg-config libsndfile1-dev libsoxr-dev libjansson-dev"
+program="$compiler meson ninja-build pkg-config libsndfile1-dev libsoxr-dev libjansson-dev libmd-dev"
 # dpkg-dev tells meson where Debian keeps libraries; without it they end up where neither linker nor pkg-config looks.
 build="$program dpkg-dev libfftw3-dev libarchive-dev libcairo2-dev portaudio19-dev lv2-dev liblo-dev libmysofa-dev
     libmicrohttpd-dev libyaml-dev libopenmpi-dev openmpi-bin libcmocka-dev libliquid-dev libspeexdsp-dev alsa-utils
@@ -41,7 +41,7 @@ for group in "$@"; do
     slow)
         packages="$packages jalv pipewire-bin debhelper lintian mmdebstrap clang llvm libclang-rt-dev gcc-aarch64-linux-gnu
             libc6-dev-arm64-cross qemu-user libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64
-            libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn make snakemake
+            libjansson-dev:arm64 libmd-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn make snakemake
             python3-venv python3-dev chromium chromium-driver"
         ;;
     wheels)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,9 +145,9 @@ static bool audio_open_file(struct audio_reader **ret_reader, const struct audio
     struct audio_reader *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
     bool good = source_open(&r->source, request->path, request->wake_fd, fault);
-    if (good && recording && recording->sha512[0] && r->source.seekable) {
-        memcpy(r->expected, recording->sha512, sizeof r->expected);
-        sha512_begin(&r->digest);
+    if (good && recording && recording->sha512 && r->source.seekable) {
+        r->expected = recording->sha512;
+        SHA512Init(&r->digest);
         r->source.digest = &r->digest;
     }
     struct fault said;
@@ -305,12 +306,12 @@ static void make_complex(void *x, size_t n, bool as_double)
 // After the last byte of samples that were read without gaps.
 static bool check_digest(struct audio_reader *r, struct fault *fault)
 {
-    char text[SHA512_TEXT];
+    char text[SHA512_DIGEST_STRING_LENGTH];
     if (!r->source.digest || r->source.position < r->source.size) return true;
     source_digest_rest(&r->source);
-    sha512_end(&r->digest, text);
+    SHA512End(&r->digest, text);
     r->source.digest = NULL;
-    if (strcmp(text, r->expected) == 0) return true;
+    if (strcasecmp(text, r->expected) == 0) return true;
     return fault_set(fault, "%s: its samples do not have the sum of core:sha512", r->source.name);
 }
 

@@ -5,13 +5,13 @@
 #ifndef PARTITA_APPS_BYTES_H
 #define PARTITA_APPS_BYTES_H
 
+#include <sha2.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/fault.h"
-#include "base/sha512.h"
 
 #define SIZE_UNKNOWN UINT64_MAX
 
@@ -35,7 +35,7 @@ struct source {
     int error;                             // errno of the read that failed, else 0
     unsigned char peeked[SOURCE_MAX_PEEK]; // peeked at and not yet read
     size_t n_peeked;
-    struct sha512 *digest;         // of all bytes so far; NULL: not wanted, or bytes were skipped
+    SHA2_CTX *digest; // SHA-512 of all bytes so far; NULL: not wanted, or bytes were skipped
     const struct source_gap *gaps; // by position; see source_restrict
     size_t n_gaps, next_gap;
     bool bounded;      // it may end before its file does

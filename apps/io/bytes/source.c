@@ -183,7 +183,7 @@ static void pass_over(struct source *s, uint64_t bytes)
         const size_t n = bytes < sizeof waste ? (size_t)bytes : sizeof waste,
                      got = read_once(s, waste, n);
         if (!got) return;
-        if (s->digest) sha512_add(s->digest, waste, got);
+        if (s->digest) SHA512Update(s->digest, waste, got);
         bytes -= got;
     }
 }
@@ -211,7 +211,7 @@ size_t source_read_some(struct source *source, void *to, size_t n)
     if (!n) return 0;
     size_t got = source->n_peeked ? read_peeked(source, to, n) : read_once(source, to, n);
     source->position += got;
-    if (source->digest) sha512_add(source->digest, to, got);
+    if (source->digest) SHA512Update(source->digest, to, got);
     return got;
 }
 

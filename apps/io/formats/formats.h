@@ -32,8 +32,8 @@ struct audio_reader {
     unsigned char *raw;             // flat formats: buffer of undecoded bytes, freed at the end
     size_t raw_capacity, n_carried; // n_carried: bytes of an incomplete frame
     void *state;                    // of libsndfile or the text reader
-    struct sha512 digest;           // of the bytes read
-    char expected[SHA512_TEXT];     // the sum that metadata state; empty: none
+    SHA2_CTX digest;                // of the bytes read
+    const char *expected;           // its text, as metadata state it
     struct sigmf *recording;        // NULL: none
     struct tags tags;
 };

@@ -109,18 +109,15 @@ static bool parse_bytes(const json_t *object, const char *field, const char *met
            fault_set(fault, "%s: %s is not a number of bytes", meta, field);
 }
 
-static bool parse_sha512(const json_t *global, const char *meta, char ret[SHA512_TEXT],
-                         struct fault *fault)
+static bool parse_sha512(const json_t *global, struct sigmf *ret, struct fault *fault)
 {
+    enum { DIGITS = SHA512_DIGEST_STRING_LENGTH - 1 };
     const json_t *field = json_object_get(global, "core:sha512");
-    const char *text = json_string_value(field);
-    if (!field) return true;
-    if (!text || strlen(text) != SHA512_TEXT - 1 ||
-        strspn(text, "0123456789abcdefABCDEF") != SHA512_TEXT - 1)
-        return fault_set(fault, "%s: core:sha512 is not a sum of 128 hexadecimal digits", meta);
-    for (int i = 0; i < SHA512_TEXT; i++)
-        ret[i] = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
-    return true;
+    const char *text = ret->sha512 = json_string_value(field);
+    return !field ||
+           (text && strlen(text) == DIGITS && strspn(text, "0123456789abcdefABCDEF") == DIGITS) ||
+           fault_set(fault, "%s: core:sha512 is not a sum of %d hexadecimal digits", ret->meta,
+                     DIGITS);
 }
 
 static bool sigmf_parse_global(const json_t *global, const char *meta, struct sigmf *ret,
@@ -141,7 +138,7 @@ static bool sigmf_parse_global(const json_t *global, const char *meta, struct si
     if (json_is_true(json_object_get(global, "core:metadata_only")))
         return fault_set(fault, "%s: is a recording of metadata only, without samples", meta);
     return parse_bytes(global, "core:trailing_bytes", meta, &ret->part.trailing, fault) &&
-           parse_sha512(global, meta, ret->sha512, fault);
+           parse_sha512(global, ret, fault);
 }
 
 bool sigmf_position(const json_t *object, const json_t *global, int64_t *ret)

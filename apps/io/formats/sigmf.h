@@ -13,7 +13,6 @@
 #include <jansson.h>
 #include <limits.h>
 
-#include "base/sha512.h"
 #include "container.h"
 #include "io/bytes/temp.h"
 
@@ -24,8 +23,8 @@ struct sigmf {
     size_t channels;
     double rate; // Hz; 0: unknown
     char data[PATH_MAX];
-    struct source_part part;  // of `data`, which holds the samples
-    char sha512[SHA512_TEXT]; // of the samples, in lower case; empty: not stated
+    struct source_part part; // of `data`, which holds the samples
+    const char *sha512;      // of the samples, in hexadecimal digits; NULL: not stated
 };
 
 // Whether `path` names a recording.
