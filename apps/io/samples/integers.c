@@ -27,25 +27,14 @@ SWAP_BYTES(64)
 
 void samples_swap(unsigned char *x, size_t n, unsigned bytes)
 {
-    switch (bytes) {
-    case 2:
-        swap_bytes16(x, n);
-        break;
-    case 4:
-        swap_bytes32(x, n);
-        break;
-    case 8:
-        swap_bytes64(x, n);
-        break;
-    case 3:
-        for (size_t i = 0; i < n; i++) {
-            unsigned char low = x[3 * i];
-            x[3 * i] = x[3 * i + 2];
-            x[3 * i + 2] = low;
-        }
-        break;
-    default:
-        break;
+    if (bytes == 2) swap_bytes16(x, n);
+    if (bytes == 4) swap_bytes32(x, n);
+    if (bytes == 8) swap_bytes64(x, n);
+    if (bytes != 3) return;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char low = x[3 * i];
+        x[3 * i] = x[3 * i + 2];
+        x[3 * i + 2] = low;
     }
 }
 
@@ -135,18 +124,11 @@ static inline uint64_t digest_scalars(uint64_t digest, const unsigned char *x, s
 
 uint64_t samples_digest(uint64_t digest, const void *x, size_t n, unsigned bytes)
 {
-    switch (bytes) {
-    case 1:
-        return digest_scalars(digest, x, n, 1);
-    case 2:
-        return digest_scalars(digest, x, n, 2);
-    case 3:
-        return digest_scalars(digest, x, n, 3);
-    case 4:
-        return digest_scalars(digest, x, n, 4);
-    default:
-        return digest_scalars(digest, x, n, sizeof(uint64_t));
-    }
+    if (bytes == 1) return digest_scalars(digest, x, n, 1);
+    if (bytes == 2) return digest_scalars(digest, x, n, 2);
+    if (bytes == 3) return digest_scalars(digest, x, n, 3);
+    if (bytes == 4) return digest_scalars(digest, x, n, 4);
+    return digest_scalars(digest, x, n, 8);
 }
 
 // Dither. The generator is the finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable
