@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A strict parser of .npy headers, versions 1 to 3 (NumPy enhancement proposal 1): a dictionary of
-// exactly the three known keys, in any order. Object arrays (pickles) are refused unread. One
-// dimension is a signal; two are [channels, frames], which in Fortran order are interleaved and can
-// be read from a pipe; three are a matrix of filters.
+// Parses .npy headers, versions 1 to 3 (NumPy enhancement proposal 1): a dictionary of exactly the
+// three known keys, in any order. Object arrays (pickles) are refused unread. One dimension is a
+// signal; two are [channels, frames], which in Fortran order are interleaved and can be read from a
+// pipe; three are a matrix of filters.
+#include <ctype.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,124 +12,44 @@
 
 enum { MAX_HEADER = 65536 };
 
-struct npy {
-    const char *name;
-    const char *at, *end; // the part of the header that is not parsed yet
-    char descr[16];
-    unsigned seen; // keys so far, as bits
-    struct npy_header header;
-};
-
-static void skip_space(struct npy *p)
+// Writes a dictionary of Python as JSON, in place: other quotes and brackets, true and false in
+// lower case, no comma behind the last element.
+static void make_json(char *text, size_t n)
 {
-    while (p->at < p->end && (*p->at == ' ' || *p->at == '\n' || *p->at == '\t')) p->at++;
-}
-
-static bool take_char(struct npy *p, char c)
-{
-    skip_space(p);
-    if (p->at == p->end || *p->at != c) return false;
-    p->at++;
-    return true;
-}
-
-static bool take_word(struct npy *p, const char *word)
-{
-    size_t n = strlen(word);
-    skip_space(p);
-    if ((size_t)(p->end - p->at) < n || memcmp(p->at, word, n) != 0) return false;
-    p->at += n;
-    return true;
-}
-
-// A quoted string without escapes, of less than `size` characters.
-static bool take_string(struct npy *p, char *text, size_t size)
-{
-    skip_space(p);
-    if (p->at == p->end || (*p->at != '\'' && *p->at != '"')) return false;
-    char quote = *p->at++;
-    size_t n = 0;
-    while (p->at < p->end && *p->at != quote) {
-        if (n + 1 == size || *p->at == '\\') return false;
-        text[n++] = *p->at++;
+    static const char python[] = "()TF", json[] = "[]tf";
+    char quote = 0, *comma = NULL;
+    for (char *c = text; c < text + n; c++) {
+        if (quote ? *c == quote : *c == '\'' || *c == '"') {
+            quote = quote ? 0 : *c;
+            *c = '"';
+        } else if (!quote) {
+            const char *other = memchr(python, *c, sizeof python - 1);
+            if (other) *c = json[other - python];
+            if (comma && (*c == ']' || *c == '}')) *comma = ' ';
+        }
+        if (!isspace((unsigned char)*c)) comma = *c == ',' && !quote ? c : NULL;
     }
-    text[n] = 0;
-    return p->at < p->end && *p->at++ == quote;
 }
 
-static bool take_number(struct npy *p, uint64_t *ret_value)
+static bool parse_shape(const json_t *shape, const char *name, struct npy_header *ret,
+                        struct fault *fault)
 {
-    skip_space(p);
-    const char *start = p->at;
-    uint64_t value = 0;
-    while (p->at < p->end && *p->at >= '0' && *p->at <= '9')
-        if (__builtin_mul_overflow(value, 10u, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*p->at++ - '0'), &value))
-            return false;
-    *ret_value = value;
-    return p->at > start;
-}
-
-static bool parse_shape(struct npy *p, struct fault *fault)
-{
-    if (!take_char(p, '('))
-        return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
-    while (!take_char(p, ')')) {
-        uint64_t n;
-        if (!take_number(p, &n))
-            return fault_set(fault, "%s: .npy header: shape holds no valid size", p->name);
-        if (p->header.rank == NPY_DIMENSIONS)
-            return fault_set(fault, "%s: array of more than %d dimensions", p->name,
-                             NPY_DIMENSIONS);
-        p->header.shape[p->header.rank++] = n;
-        if (take_char(p, ',')) continue;
-        if (!take_char(p, ')'))
-            return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
-        break;
+    const size_t rank = json_array_size(shape);
+    if (!json_is_array(shape))
+        return fault_set(fault, "%s: .npy header: shape is not a tuple", name);
+    if (rank > NPY_DIMENSIONS)
+        return fault_set(fault, "%s: array of more than %d dimensions", name, NPY_DIMENSIONS);
+    for (; ret->rank < (int)rank; ret->rank++) {
+        const json_t *n = json_array_get(shape, (size_t)ret->rank);
+        if (!json_is_integer(n) || json_integer_value(n) < 0)
+            return fault_set(fault, "%s: .npy header: shape holds no valid size", name);
+        ret->shape[ret->rank] = (uint64_t)json_integer_value(n);
     }
     return true;
 }
 
-static bool parse_entry(struct npy *p, struct fault *fault)
-{
-    static const char *const keys[] = {"descr", "fortran_order", "shape"};
-    char key[16];
-    unsigned k = 0;
-    if (!take_string(p, key, sizeof key) || !take_char(p, ':'))
-        return fault_set(fault, "%s: .npy header is not a dictionary of names", p->name);
-    while (k < 3 && strcmp(key, keys[k]) != 0) k++;
-    if (k == 3) return fault_set(fault, "%s: .npy header: unknown key '%s'", p->name, key);
-    if (p->seen & 1u << k) return fault_set(fault, "%s: .npy header: key '%s' twice", p->name, key);
-    p->seen |= 1u << k;
-    if (k == 2) return parse_shape(p, fault);
-    if (k == 0)
-        return take_string(p, p->descr, sizeof p->descr) ||
-               fault_set(fault, "%s: .npy header: descr is no plain type", p->name);
-    p->header.fortran = take_word(p, "True");
-    return p->header.fortran || take_word(p, "False") ||
-           fault_set(fault, "%s: .npy header: fortran_order is neither True nor False", p->name);
-}
-
-static bool parse_dictionary(struct npy *p, struct fault *fault)
-{
-    if (!take_char(p, '{')) return fault_set(fault, "%s: .npy header is not a dictionary", p->name);
-    while (!take_char(p, '}')) {
-        if (!parse_entry(p, fault)) return false;
-        if (take_char(p, ',')) continue;
-        if (!take_char(p, '}'))
-            return fault_set(fault, "%s: .npy header is not a dictionary", p->name);
-        break;
-    }
-    skip_space(p);
-    if (p->at != p->end)
-        return fault_set(fault, "%s: .npy header continues after its dictionary", p->name);
-    if (p->seen != 7)
-        return fault_set(fault, "%s: .npy header lacks descr, fortran_order or shape", p->name);
-    return true;
-}
-
-static bool parse_type(const struct npy *p, bool real, struct encoding *ret_encoding,
-                       struct fault *fault)
+static bool parse_type(const char *descr, const char *name, bool real,
+                       struct encoding *ret_encoding, struct fault *fault)
 {
     static const struct {
         const char *name;
@@ -148,35 +70,48 @@ static bool parse_type(const struct npy *p, bool real, struct encoding *ret_enco
         {"u4", {ENCODING_WHOLE_UNSIGNED, 4, false, false}},
         {"u8", {ENCODING_WHOLE_UNSIGNED, 8, false, false}},
     };
+    if (!descr) return fault_set(fault, "%s: .npy header: descr is no plain type", name);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const struct encoding e = types[i].encoding;
-        const char order = p->descr[0];
+        const char order = descr[0];
         if ((e.bytes == 1 ? order != '|' : order != '<' && order != '>') ||
-            strcmp(p->descr + 1, types[i].name) != 0)
+            strcmp(descr + 1, types[i].name) != 0)
             continue;
         if (real && e.is_complex)
-            return fault_set(fault, "%s: array of complex numbers; layers compute real ones",
-                             p->name);
+            return fault_set(fault, "%s: array of complex numbers; layers compute real ones", name);
         *ret_encoding = e;
         ret_encoding->big_endian = order == '>';
         return true;
     }
-    if (strchr(p->descr, 'O'))
-        return fault_set(fault, "%s: array of Python objects, which are never unpickled", p->name);
-    return fault_set(fault, "%s: array of type '%s'; save its numbers, x.astype('f8')", p->name,
-                     p->descr);
+    if (strchr(descr, 'O'))
+        return fault_set(fault, "%s: array of Python objects, which are never unpickled", name);
+    return fault_set(fault, "%s: array of type '%.16s'; save its numbers, x.astype('f8')", name,
+                     descr);
 }
 
 static bool parse_text(struct source *source, size_t n, bool real, struct npy_header *ret,
                        struct fault *fault)
 {
     char *text = malloc(n + 1);
+    json_error_t error;
+    json_t *root = NULL, *descr, *shape;
+    int fortran;
     if (!text) return fault_set(fault, "out of memory");
-    struct npy p = {.name = source->name, .at = text, .end = text + n};
+    *ret = (struct npy_header){0};
     bool good = source_read(source, text, n) == n ||
                 fault_set(fault, "%s: .npy header of %zu bytes ends early", source->name, n);
-    good = good && parse_dictionary(&p, fault) && parse_type(&p, real, &p.header.encoding, fault);
-    *ret = p.header;
+    if (good) {
+        make_json(text, n);
+        root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+        good = (root && json_unpack_ex(root, &error, JSON_STRICT, "{s:o, s:b, s:o}", "descr",
+                                       &descr, "fortran_order", &fortran, "shape", &shape) == 0) ||
+               fault_set(fault, "%s: .npy header is no dictionary as numpy.save writes it: %s",
+                         source->name, error.text);
+    }
+    good = good && parse_shape(shape, source->name, ret, fault) &&
+           parse_type(json_string_value(descr), source->name, real, &ret->encoding, fault);
+    if (good) ret->fortran = fortran;
+    json_decref(root);
     free(text);
     return good;
 }
