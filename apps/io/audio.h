@@ -139,17 +139,12 @@ bool audio_spool_copy(struct audio_writer *writer, struct audio_writer *spool,
                       enum partita_type type, double factor, struct fault *fault);
 
 // For an output, WAV, .npy or raw, whose samples several processes write: one creates it as usual,
-// the others write them after its first byte of samples.
-//
-// An encoder makes the bytes of such samples. info: of the output; info->first is the number of the
-// encoder's first frame. At most max_frames may be written before their bytes are taken.
-bool audio_encoder_create(struct audio_writer **ret_writer, const struct audio_info *info,
-                          size_t max_frames, struct fault *fault);
-
-// Takes the bytes of the frames that were written since the last call, which are valid until the
-// next one. Also returns the counts of all frames so far.
-size_t audio_encoder_take(struct audio_writer *encoder, const void **ret_bytes,
-                          struct sample_counts *ret_counts);
+// each writes its samples into the unfinished file, from a byte on, through a writer of its own.
+// info: of the output; info->first is the number of the first frame. name: of the output. What was
+// written is in the file after audio_sync, and audio_discard only frees this writer.
+bool audio_create_part(struct audio_writer **ret_writer, const char *unfinished,
+                       uint64_t first_byte, const char *name, const struct audio_info *info,
+                       struct fault *fault);
 
 // The file that the output is until it is finished, and the position of its first sample.
 const char *audio_unfinished(const struct audio_writer *writer, uint64_t *ret_first_byte);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Creates, writes and finishes an output of any format: a file under a name, a temporary file of
-// frames as they are in memory (a spool), or bytes that several processes write (an encoder).
+// frames as they are in memory (a spool), or a part of a file that several processes write.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -269,7 +269,6 @@ void audio_discard(struct audio_writer *writer)
     temp_discard(&writer->temp);
     tags_release(&writer->tags);
     free(writer->dithered);
-    free(writer->sink.memory);
     free(writer);
 }
 
@@ -317,32 +316,23 @@ bool audio_spool_copy(struct audio_writer *writer, struct audio_writer *spool,
     return good;
 }
 
-bool audio_encoder_create(struct audio_writer **ret_writer, const struct audio_info *info,
-                          size_t max_frames, struct fault *fault)
+bool audio_create_part(struct audio_writer **ret_writer, const char *unfinished,
+                       uint64_t first_byte, const char *name, const struct audio_info *info,
+                       struct fault *fault)
 {
     struct audio_writer *w = calloc(1, sizeof *w);
-    const size_t bytes = max_frames * info->channels * encoding_size(info->encoding);
-    unsigned char *memory = w ? malloc(bytes) : NULL;
-    if (!memory) {
+    if (!w) return fault_set(fault, "out of memory");
+    const int fd = open(unfinished, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
         free(w);
-        return fault_set(fault, "out of memory for %zu encoded frames", max_frames);
+        return fault_set(fault, "%s: cannot open for writing: %s", name, strerror(errno));
     }
-    w->sink = (struct sink){.fd = -1, .memory = memory};
+    sink_from_fd(&w->sink, fd, name);
     w->ops = &raw_writer;
     w->info = *info;
     w->info.tags = NULL;
     *ret_writer = w;
-    return true;
-}
-
-size_t audio_encoder_take(struct audio_writer *encoder, const void **ret_bytes,
-                          struct sample_counts *ret_counts)
-{
-    const size_t n = encoder->sink.n_collected;
-    encoder->sink.n_collected = 0;
-    *ret_bytes = encoder->sink.memory;
-    *ret_counts = encoder->counts;
-    return n;
+    return sink_seek(&w->sink, first_byte) || sink_fault(&w->sink, fault);
 }
 
 const char *audio_unfinished(const struct audio_writer *writer, uint64_t *ret_first_byte)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See processes.h. Errors of communication end all processes (MPI's default); those of files are
-// returned.
+// See processes.h. Errors of communication end all processes (MPI's default).
 #include "processes.h"
 
 #include <inttypes.h>
@@ -10,11 +9,6 @@
 #include <string.h>
 
 #include "../../lib/base/hash.h"
-
-struct shared_file {
-    MPI_File handle;
-    const char *name;
-};
 
 // Processes with commands of their own would wait for each other without end.
 static bool check_arguments(struct processes *processes, int argc, char **argv, struct fault *fault)
@@ -126,69 +120,5 @@ bool processes_gather(struct processes *processes, const void *items, size_t n, 
         free(all);
     }
     free(counts);
-    return good;
-}
-
-// False, with a fault, for an error of MPI-IO.
-static bool check_file(int error, const char *name, const char *action, struct fault *fault)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int n;
-    if (error == MPI_SUCCESS) return true;
-    MPI_Error_string(error, text, &n);
-    return fault_set(fault, "%s: cannot %s: %s", name, action, text);
-}
-
-bool processes_open(struct processes *processes, const char *path, const char *name,
-                    struct fault *fault)
-{
-    struct shared_file *file = calloc(1, sizeof *file);
-    if (!processes_agree(processes, file || fault_set(fault, "out of memory"), fault)) {
-        free(file);
-        return false;
-    }
-    file->name = name;
-    const int error =
-        MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &file->handle);
-    if (processes_agree(processes, check_file(error, name, "open for writing", fault), fault)) {
-        processes->file = file;
-        return true;
-    }
-    free(file); // which cannot be closed: some processes may not have opened it
-    return false;
-}
-
-// Not MPI_File_write_at_all: Open MPI's waits without end where another process finds the disk
-// full, and it would gain nothing, since what a process writes is contiguous and long.
-bool processes_write(const struct processes *processes, uint64_t at, const void *data, size_t n,
-                     struct fault *fault)
-{
-    const struct shared_file *file = processes->file;
-    MPI_Status status;
-    int written = 0;
-    if (!check_file(
-            MPI_File_write_at(file->handle, (MPI_Offset)at, data, (int)n, MPI_BYTE, &status),
-            file->name, "write", fault))
-        return false;
-    MPI_Get_count(&status, MPI_BYTE, &written);
-    return written == (int)n ||
-           fault_set(fault,
-                     "%s: cannot write: only %d of %zu bytes were written; the disk may be full",
-                     file->name, written, n);
-}
-
-bool processes_sync(const struct processes *processes, struct fault *fault)
-{
-    return check_file(MPI_File_sync(processes->file->handle), processes->file->name, "write",
-                      fault);
-}
-
-bool processes_close(struct processes *processes, struct fault *fault)
-{
-    struct shared_file *file = processes->file;
-    if (!file) return true;
-    const bool good = check_file(MPI_File_close(&file->handle), file->name, "close", fault);
-    free(file);
-    processes->file = NULL;
     return good;
 }

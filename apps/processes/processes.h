@@ -13,12 +13,9 @@
 
 #include "base/fault.h"
 
-struct shared_file;
-
 struct processes {
-    size_t rank, n;           // of this process, from 0 on, and of all; n 0: it is alone
-    bool failed;              // processes_agree has returned false
-    struct shared_file *file; // NULL: none is open
+    size_t rank, n; // of this process, from 0 on, and of all; n 0: it is alone
+    bool failed;    // processes_agree has returned false
 };
 
 // How many processes a launcher of MPI has started, as it says in the environment; 0: there is no
@@ -49,30 +46,12 @@ void processes_exchange(const struct processes *processes, const void *sent, siz
 bool processes_gather(struct processes *processes, const void *items, size_t n, size_t bytes,
                       void **ret_all, size_t *ret_n, struct fault *fault);
 
-// Opens an existing file for writing by all processes. name: of the output, for messages; it must
-// stay. False, with a fault, in every process if one of them cannot.
-bool processes_open(struct processes *processes, const char *path, const char *name,
-                    struct fault *fault);
-
-// Each process writes n bytes, 0 or more, at a position of its own. Not collective.
-bool processes_write(const struct processes *processes, uint64_t at, const void *data, size_t n,
-                     struct fault *fault);
-
-// Waits until what was written is on the disk.
-bool processes_sync(const struct processes *processes, struct fault *fault);
-
-bool processes_close(struct processes *processes, struct fault *fault);
-
 #else // a process is alone
 #define processes_end(processes) ((void)(processes))
 #define processes_agree(processes, good, fault) (good)
 #define processes_broadcast(...) ((void)0)
 #define processes_exchange(...) ((void)0)
 #define processes_gather(...) true
-#define processes_open(...) true
-#define processes_write(...) true
-#define processes_sync(...) true
-#define processes_close(...) true
 #endif
 
 #endif

@@ -7,9 +7,6 @@
 
 #include "../../../lib/base/hash.h"
 
-// About the size of a stripe of a parallel file system.
-static const size_t BLOCK_BYTES = (size_t)1 << 20;
-
 // What the processes tell each other before the first round.
 struct extent {
     uint64_t key;  // of the result and the input
@@ -64,63 +61,64 @@ static bool create_file(struct shared_output *o, const char *path, const struct 
     return resume_create(o->resume, &o->progress, &o->out, path, &whole, fault);
 }
 
-// Opens the file that the first process has created.
-static bool open_file(struct shared_output *o, const char *path, struct fault *fault)
+// Opens the part of this process in the file that the first process has created.
+static bool open_part(struct shared_output *o, const struct shared_part *part,
+                      const struct audio_info *info, struct fault *fault)
 {
     struct {
         char path[PATH_MAX];
         uint64_t first_byte;
     } file = {0};
+    const size_t frame_bytes = info->channels * encoding_size(info->encoding);
     if (o->out) {
         const char *name = audio_unfinished(o->out, &file.first_byte);
         if (strlen(name) < sizeof file.path) strcpy(file.path, name);
     }
     processes_broadcast(o->processes, &file, sizeof file);
-    o->position += file.first_byte;
-    return processes_open(o->processes, file.path, path, fault);
+    const uint64_t first_byte = file.first_byte + (part->first + part->done) * frame_bytes;
+    return audio_create_part(&o->part, file.path, first_byte, part->path, info, fault);
 }
 
 bool shared_output_create(struct shared_output *o, struct audio_writer **ret_writer,
                           const struct shared_part *part, const struct audio_info *info,
                           struct fault *fault)
 {
-    const size_t frame_bytes = info->channels * (part->path ? encoding_size(info->encoding) : 4);
     uint64_t held = 0;
     o->channels = info->channels;
-    o->block = BLOCK_BYTES > frame_bytes ? BLOCK_BYTES / frame_bytes : 1;
-    o->position = (part->first + part->done) * frame_bytes;
     if (!compare_extents(o, part, &held, fault)) return false;
     if (!part->path) return true;
     if (o->resume) o->resume->held = held;
-    if (!processes_agree(o->processes, create_file(o, part->path, info, fault), fault) ||
-        !open_file(o, part->path, fault))
+    if (!processes_agree(o->processes, create_file(o, part->path, info, fault), fault))
         return false;
     o->all = calloc(o->processes->n, sizeof *o->all);
-    const bool good = (o->all || fault_set(fault, "out of memory")) &&
-                      audio_encoder_create(&o->encoder, info, o->block, fault);
-    *ret_writer = o->encoder;
+    const bool good =
+        open_part(o, part, info, fault) && (o->all || fault_set(fault, "out of memory"));
+    *ret_writer = o->part;
     return processes_agree(o->processes, good, fault);
 }
 
-// The counts of all processes up to the last round, and of earlier runs.
-static struct sample_counts sum_counts(struct shared_output *o)
+// The counts of all processes so far, and of earlier runs, once all that they wrote is on the disk.
+static bool sync_parts(struct shared_output *o, struct sample_counts *ret_sum, struct fault *fault)
 {
-    struct sample_counts sum = {.clipped = o->progress.clipped, .nonfinite = o->progress.invalid};
-    processes_exchange(o->processes, &o->counts, sizeof o->counts, o->all);
+    struct sample_counts counts,
+        sum = {.clipped = o->progress.clipped, .nonfinite = o->progress.invalid};
+    if (!processes_agree(o->processes, audio_sync(o->part, &counts, fault), fault)) return false;
+    processes_exchange(o->processes, &counts, sizeof counts, o->all);
     for (size_t i = 0; i < o->processes->n; i++) {
         sum.clipped += o->all[i].clipped;
         sum.nonfinite += o->all[i].nonfinite;
         sum.peak = o->all[i].peak > sum.peak ? o->all[i].peak : sum.peak;
     }
-    return sum;
+    *ret_sum = sum;
+    return true;
 }
 
 // Makes the rounds so far durable and records them.
 static bool save_progress(struct shared_output *o, struct fault *fault)
 {
-    const bool good = processes_sync(o->processes, fault);
-    const struct sample_counts sum = sum_counts(o);
-    if (!good || o->processes->rank) return good;
+    struct sample_counts sum;
+    if (!sync_parts(o, &sum, fault)) return false;
+    if (o->processes->rank) return true;
     struct shard_record progress = o->progress;
     progress.done += o->rounds_done * o->round;
     if (progress.done > progress.total) progress.done = progress.total;
@@ -129,20 +127,10 @@ static bool save_progress(struct shared_output *o, struct fault *fault)
     return resume_record(o->resume, &progress, fault);
 }
 
-static bool write_block(struct shared_output *o, struct fault *fault)
-{
-    const void *bytes;
-    o->in_block = 0;
-    if (!o->encoder) return true;
-    const size_t n = audio_encoder_take(o->encoder, &bytes, &o->counts);
-    o->position += n;
-    return processes_write(o->processes, o->position - n, bytes, n, fault);
-}
-
-// A process that fails here takes part in all of it, and says so in the next round.
+// A process that fails in saving takes part in all of it, and says so in the next round.
 static bool complete_round(struct shared_output *o, struct fault *fault)
 {
-    if (!write_block(o, fault) || !processes_agree(o->processes, true, fault)) return false;
+    if (!processes_agree(o->processes, true, fault)) return false;
     o->rounds_left--;
     o->rounds_done++;
     o->in_round = 0;
@@ -157,17 +145,12 @@ bool shared_output_write(struct shared_output *o, enum partita_type type, const 
 {
     const char *at = frames;
     while (n) {
-        const size_t in_block = o->block - o->in_block, in_round = o->round - o->in_round,
-                     left = in_block < in_round ? in_block : in_round, m = n < left ? n : left;
-        if (o->encoder && !audio_write(o->encoder, type, at, m, fault)) return false;
+        const size_t left = o->round - o->in_round, m = n < left ? n : left;
+        if (o->part && !audio_write(o->part, type, at, m, fault)) return false;
         at += m * o->channels * partita_type_size(type);
         n -= m;
-        o->in_block += m;
         o->in_round += m;
-        const bool good = o->in_round == o->round   ? complete_round(o, fault)
-                          : o->in_block == o->block ? write_block(o, fault)
-                                                    : true;
-        if (!good) return false;
+        if (o->in_round == o->round && !complete_round(o, fault)) return false;
     }
     return true;
 }
@@ -177,13 +160,8 @@ bool shared_output_finish(struct shared_output *o, struct audio_writer **ret_out
 {
     while (o->rounds_left)
         if (!complete_round(o, fault)) return false;
-    if (!o->encoder) return true;
-    // A process may have failed after its last round.
-    if (!processes_agree(o->processes, true, fault)) return false;
-    const bool synced = processes_sync(o->processes, fault),
-               closed = processes_close(o->processes, fault);
-    if (!processes_agree(o->processes, synced && closed, fault)) return false;
-    *ret_counts = sum_counts(o);
+    if (!o->part) return true;
+    if (!sync_parts(o, ret_counts, fault)) return false;
     if (o->out && !audio_complete(o->out, o->progress.total, ret_counts, fault)) return false;
     *ret_out = o->out;
     o->out = NULL;
@@ -192,8 +170,6 @@ bool shared_output_finish(struct shared_output *o, struct audio_writer **ret_out
 
 void shared_output_release(struct shared_output *output)
 {
-    struct fault ignored;
-    if (output->processes && output->processes->file) processes_close(output->processes, &ignored);
     audio_discard(output->out);
     free(output->all);
 }

@@ -20,13 +20,10 @@ struct shared_output {
     size_t round; // frames; a multiple of those that come at once, so that no process waits for one
                   // that is between two rounds
     // Private:
-    struct audio_writer *out;     // of the first process
-    struct audio_writer *encoder; // NULL: there is no OUT
-    struct sample_counts *all;    // of every process
-    struct sample_counts counts;  // of this process, of the rounds so far
-    uint64_t position;            // of this process's next byte in the file
-    size_t channels, block;       // block: frames that are encoded before they are written
-    size_t in_block, in_round;    // frames of the present block and round
+    struct audio_writer *out;  // of the first process
+    struct audio_writer *part; // of every process; NULL: there is no OUT
+    struct sample_counts *all; // of every process
+    size_t channels, in_round; // in_round: frames of the present round
     uint64_t rounds_done, rounds_left;
 };
 

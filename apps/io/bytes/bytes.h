@@ -94,9 +94,6 @@ struct sink {
     uint64_t end;      // the largest position so far
     bool seekable;     // earlier bytes can be overwritten
     int error;         // errno of the write that failed, else 0
-    // Bytes are collected here instead of being written; NULL: they are written.
-    unsigned char *memory;
-    size_t n_collected;
 };
 
 // Takes ownership of an open descriptor.
