@@ -135,44 +135,37 @@ static bool refuse_number(const struct option_row *row, const char *value, struc
                      shown ? ", for example " : "", shown ? kind->example : "");
 }
 
-static bool store_whole(const struct option_row *row, struct settings *settings, const char *value,
-                        struct fault *fault)
+static bool store_number(const struct option_row *row, struct settings *settings, const char *value,
+                         struct fault *fault)
 {
-    int64_t *field = (int64_t *)(void *)((char *)settings + row->field);
-    struct number number;
+    void *field = (char *)settings + row->field;
+    const bool is_auto = strcmp(value, "auto") == 0, real = row->kind >= OPTION_REAL;
+    struct number number = {0};
     cpu_set_t
         set; // the processors that this process may use, which a scheduler may have restricted
     settings->threads_given |= row->kind == OPTION_THREADS;
-    if (row->kind == OPTION_THREADS && strcmp(value, "auto") == 0) {
-        *field = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    if (is_auto && row->kind == OPTION_THREADS) {
+        *(int64_t *)field = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
         return true;
     }
-    if (!number_parse(value, number_kinds[row->kind].quantity, &number) ||
-        (number.is_time ? number.value < 0 && row->low >= 0
-                        : !number.whole || number.integer < row->low || number.integer > row->high))
-        return refuse_number(row, value, fault);
-    *field = number.is_time ? GIVEN_AS_TIME : number.integer;
+    if (is_auto && row->kind == OPTION_GAIN) {
+        *(double *)field = GAIN_AUTO;
+        return true;
+    }
+    bool good = row->kind == OPTION_RATE
+                    ? number_parse_rate(value, &number.value)
+                    : number_parse(value, number_kinds[row->kind].quantity, &number);
+    if (number.is_time) good = good && (number.value >= 0 || row->low < 0);
+    else if (real)
+        good = good && isfinite(number.value) &&
+               (row->low == row->high ||
+                (number.value >= (double)row->low && number.value <= (double)row->high));
+    else good = good && number.whole && number.integer >= row->low && number.integer <= row->high;
+    if (!good) return refuse_number(row, value, fault);
+    if (real) *(double *)field = number.value;
+    else *(int64_t *)field = number.is_time ? GIVEN_AS_TIME : number.integer;
     if (number.is_time)
         settings->times[settings->n_times++] = (struct given_time){row, value, number.value};
-    return true;
-}
-
-static bool store_real(const struct option_row *row, double *field, const char *value,
-                       struct fault *fault)
-{
-    struct number number = {0};
-    if (row->kind == OPTION_GAIN && strcmp(value, "auto") == 0) {
-        *field = GAIN_AUTO;
-        return true;
-    }
-    if (!(row->kind == OPTION_RATE
-              ? number_parse_rate(value, &number.value)
-              : number_parse(value, number_kinds[row->kind].quantity, &number)) ||
-        !isfinite(number.value) ||
-        (row->low != row->high &&
-         !(number.value >= (double)row->low && number.value <= (double)row->high)))
-        return refuse_number(row, value, fault);
-    *field = number.value;
     return true;
 }
 
@@ -242,9 +235,8 @@ static bool store_option(const struct option_row *row, struct settings *settings
 {
     void *field = (char *)settings + row->field;
     struct word_list *list = field;
-    // Of the real numbers, levels alone may have no value.
-    if (row->kind >= OPTION_REAL) return store_real(row, field, value ? value : "0", fault);
-    if (row->kind >= OPTION_NUMBER) return store_whole(row, settings, value, fault);
+    // Of the numbers, levels alone may have no value.
+    if (row->kind >= OPTION_NUMBER) return store_number(row, settings, value ? value : "0", fault);
     switch (row->kind) {
     case OPTION_FLAG:
         *(int *)field = 1;
