@@ -330,30 +330,27 @@ static void assign_operands(struct settings *s, int n, char **words)
 static bool take_operands(struct settings *s, int argc, char **argv, struct fault *fault)
 {
     const struct command_row *command = &command_rows[s->command];
-    int n = argc - optind;
+    const int n = argc - optind;
     assign_operands(s, n, argv + optind);
-    if (s->config && !s->help)
-        return n == 2 || fault_set(fault, "needs IN and OUT besides --config, but %d %s given", n,
-                                   n == 1 ? "name is" : "names are");
-    if (s->templates && !s->help)
-        return n == 1 ||
-               fault_set(fault, "needs IN besides --templates, and no OUT, but %d %s given", n,
-                         n == 1 ? "name is" : "names are");
-    if (n == command->n_operands || (command->n_operands < 0 && n >= -command->n_operands) ||
-        s->help || (n == 0 && s->command == COMMAND_HELP))
+    const int wanted = s->config ? 2 : s->templates ? 1 : command->n_operands;
+    if (n == wanted || (wanted < 0 && n >= -wanted) || s->help ||
+        (n == 0 && s->command == COMMAND_HELP))
         return true;
-    if (command->n_operands == 0)
+    if (wanted == 0)
         return fault_set(fault, "takes no file names, but %d %s given%s", n, n == 1 ? "is" : "are",
                          s->command == COMMAND_LIVE   ? "; name filters with --ir"
                          : s->command == COMMAND_PLAN ? "; describe a filter with --taps"
                                                       : "");
-    if (s->command == COMMAND_CORRELATE && n == 2) {
+    if (s->command == COMMAND_CORRELATE && n == 2 && !s->templates) {
         if (options_want_peaks(s)) return true;
         return fault_set(fault, "needs OUT, unless it prints peaks: add --peaks or --threshold");
     }
     const bool files = !(1u << s->command & WORD_COMMANDS);
-    return fault_set(fault, "needs %s, but %d %s%s %s given%s", command->operands, n,
-                     files ? "file " : "", n == 1 ? "name" : "names", n == 1 ? "is" : "are",
+    return fault_set(fault, "needs %s, but %d %s%s %s given%s",
+                     s->config      ? "IN and OUT besides --config"
+                     : s->templates ? "IN besides --templates, and no OUT"
+                                    : command->operands,
+                     n, files ? "file " : "", n == 1 ? "name" : "names", n == 1 ? "is" : "are",
                      s->command == COMMAND_LAYER && n > 1
                          ? "; arrays are named by options such as --input"
                          : "");

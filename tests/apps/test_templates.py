@@ -165,7 +165,7 @@ class Mistakes(Templates):
                               (["--mad", 8, "--range", "4/3"], "--range 4/3: is not K/N"),
                               (["--mad", 8, "--threshold", -1], "--threshold -1: is not a magnitude")):
             self.refused("--templates", "bank", *options, "x.npy", says=says, rc=2)
-        self.refused("--templates", "bank", "--mad", 8, "x.npy", "y.npy", says="and no OUT, but 2 names are given", rc=2)
+        self.refused("--templates", "bank", "--mad", 8, "x.npy", "y.npy", says="and no OUT, but 2 file names are given", rc=2)
         self.refused("--mad", 8, "bank/a.npy", "x.npy", says="--mad needs --templates", rc=2)
 
     def test_templates(self):
