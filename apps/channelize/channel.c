@@ -2,6 +2,7 @@
 #include "channel.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,4 +122,15 @@ bool channel_plan(struct channel *channels, size_t i, const struct channel_sourc
         if (is_like(&channels[k], c)) c->like = channel_like(&channels[k]);
     if (c->like) c->bandwidth = c->like->bandwidth;
     return c->like || (c->row->taps ? load_taps(c, source, fault) : design_taps(c, source, fault));
+}
+
+bool channel_name_output(struct channel *c, struct fault *fault)
+{
+    const char *out = c->settings.operands[2], *mark = strstr(out, CHANNEL_MARK);
+    char *path = NULL;
+    const int n = mark ? asprintf(&path, "%.*s%s%s", (int)(mark - out), out, c->row->name,
+                                  mark + sizeof CHANNEL_MARK - 1)
+                       : asprintf(&path, "%s/%s.sigmf-data", out, c->row->name);
+    c->settings.operands[2] = c->path = n < 0 ? NULL : path;
+    return c->path || fault_set(fault, "out of memory");
 }

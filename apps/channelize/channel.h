@@ -23,6 +23,12 @@ struct channel {
     struct audio_writer *out;
     struct shard shard;
     uint64_t next, end; // samples of the whole result
+    struct outcome *outcome;
+};
+
+struct outcome {
+    double rate;
+    uint64_t frames;
     struct sample_counts written;
     bool failed;
     struct fault fault;
@@ -43,6 +49,10 @@ bool channel_plan(struct channel *channels, size_t i, const struct channel_sourc
 
 // The channel whose taps and filter it has: itself or an earlier one.
 const struct channel *channel_like(const struct channel *channel);
+
+// Puts its name into OUT, in place of the mark or as a file of the folder.
+#define CHANNEL_MARK "{name}"
+bool channel_name_output(struct channel *channel, struct fault *fault);
 
 // spectrum.c: adds frames of IN to their spectrum, and writes the picture `path`, with the bands of
 // the channels, which appears only when it is complete.

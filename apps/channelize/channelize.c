@@ -20,7 +20,6 @@
 #include "convolve/output.h"
 #include "convolve/pass_stats.h"
 #include "convolve/usage.h"
-#include "io/bytes/temp.h"
 
 enum { CHUNK = 1 << 16 }; // frames that are read at once
 
@@ -29,12 +28,13 @@ struct job {
     struct table table;
     struct audio_reader *in;
     struct channel_source source;
-    struct channel *channels;
-    size_t n, n_failed;
+    struct channel *all, *channels; // of several processes each computes n of all
+    size_t n;
+    struct outcome *outcomes; // of all
     struct partita_channelizer *channelizer;
-    struct partita_plan *plan;  // of any filter: names the instruction set, on which bits depend
-    struct sigmf recording;     // metadata of IN, in which captures have a frequency
-    struct processes processes; // none
+    struct partita_plan *plan; // of any filter: names the instruction set, on which bits depend
+    struct sigmf recording;    // metadata of IN, in which captures have a frequency
+    struct processes processes, alone; // alone: in which a process writes an output
     struct pass_stats stats;
     struct spectrum spectrum; // with --plot
     void *frames;
@@ -51,6 +51,8 @@ static bool open_signal(struct job *job, const struct encoding *raw, struct faul
     const struct settings *s = &job->settings;
     if (!usage_open_signal(&job->in, s, s->format ? raw : NULL, fault)) return false;
     const struct audio_info *in = job->source.in = audio_reader_info(job->in);
+    if (job->processes.n && audio_reader_is_pipe(job->in))
+        return fault_set(fault, "mpirun: all processes read %s; use a file", operand_name(s, 1));
     if (in->channels != 1)
         return fault_set(fault, "%s: has %zu channels; one is taken, or two as I and Q with --iq",
                          operand_name(s, 1), in->channels);
@@ -94,11 +96,13 @@ static bool make_metadata(struct job *job, struct fault *fault)
 static bool plan_channels(struct job *job, struct fault *fault)
 {
     job->n = job->table.n;
-    job->channels = calloc(job->n, sizeof *job->channels);
-    if (!job->channels) return fault_set(fault, "out of memory");
+    job->channels = job->all = calloc(job->n, sizeof *job->all);
+    job->outcomes = calloc(job->n, sizeof *job->outcomes);
+    if (!job->all || !job->outcomes) return fault_set(fault, "out of memory");
     for (size_t i = 0; i < job->n; i++) {
         struct channel *c = &job->channels[i];
         c->row = &job->table.rows[i];
+        c->outcome = &job->outcomes[i];
         c->shard.resume.lock = -1;
         c->settings = job->settings;
         c->settings.operands[0] = c->row->taps;
@@ -106,6 +110,7 @@ static bool plan_channels(struct job *job, struct fault *fault)
         c->settings.n_irs = 1;
         c->settings.quiet = job->settings.quiet || i; // notes on outputs: once
         c->settings.iq = 1;                           // of outputs
+        c->settings.shared = false;                   // each is a file of one process
         if (!channel_plan(job->channels, i, &job->source, fault)) return false;
         const double rate = job->source.in->rate;
         if (fabs(c->settings.tune) + c->bandwidth / 2 <= rate / 2 || c->bandwidth >= rate) continue;
@@ -121,7 +126,6 @@ static bool open_channelizer(struct job *job, struct fault *fault)
     const struct settings *s = &job->settings;
     struct partita_channelizer_options options = {
         .signal = job->source.type,
-        .channels = job->n,
         .n_taps = 1,
         .stride = 1,
         .sample_rate = job->source.in->rate,
@@ -143,22 +147,27 @@ static bool open_channelizer(struct job *job, struct fault *fault)
                 options.stride);
     }
     options.block = size_round_up((size_t)s->block, options.stride);
+    const size_t parts = size_max(job->processes.n, 1), part = job->processes.rank,
+                 first = ceil_div(job->n * part, parts);
+    job->channels = job->all + first;
+    job->n = ceil_div(job->n * (part + 1), parts) - first;
+    options.channels = size_max(job->n, 1);
     if (!succeeded(job, partita_channelizer_create(&options, &job->channelizer), fault))
         return false;
     for (size_t i = 0; i < job->n; i++) {
-        struct channel *c = &job->channels[i];
-        const struct partita_channel channel = {.taps = c->taps.data,
-                                                .n_taps = c->taps.length,
-                                                .taps_type = c->taps.type,
+        struct channel *c = &job->channels[i], *like = &job->all[channel_like(c) - job->all];
+        const struct partita_channel channel = {.taps = like->taps.data,
+                                                .n_taps = like->taps.length,
+                                                .taps_type = like->taps.type,
                                                 .up = (size_t)c->settings.up,
                                                 .stride = (size_t)c->settings.stride,
                                                 .bandwidth = c->bandwidth};
         enum partita_status status = PARTITA_OK;
-        if (!c->like)
-            status = partita_channel_filter_create(job->channelizer, &channel, &c->filter);
+        if (!like->filter)
+            status = partita_channel_filter_create(job->channelizer, &channel, &like->filter);
         if (!status)
-            status = partita_channelizer_open(job->channelizer, channel_like(c)->filter,
-                                              c->settings.tune, &c->slot);
+            status = partita_channelizer_open(job->channelizer, like->filter, c->settings.tune,
+                                              &c->slot);
         if (!succeeded(job, status, fault))
             return table_fault(&job->table, c->row, COLUMN_RATE, fault, "%s", fault->text);
         c->settings.block = (int64_t)partita_channelizer_block(job->channelizer);
@@ -168,33 +177,20 @@ static bool open_channelizer(struct job *job, struct fault *fault)
     return succeeded(job, partita_plan_create(&any, &none, &job->plan), fault);
 }
 
-static const char MARK[] = "{name}";
-
 // Without {name} OUT is a folder, which is created.
 static bool check_names(const struct job *job, struct fault *fault)
 {
     const char *out = job->settings.operands[2];
     bool known;
-    if (strstr(out, MARK)) return true;
+    if (strstr(out, CHANNEL_MARK)) return true;
     container_of_name(out, &known);
     if (known)
         return fault_usage(fault,
                            "%s: names one file for %zu channels; put {name} into it, or "
                            "name a folder",
-                           out, job->n);
+                           out, job->table.n);
     return mkdir(out, 0777) == 0 || errno == EEXIST ||
            fault_set(fault, "%s: cannot create the folder: %s", out, strerror(errno));
-}
-
-static bool name_output(struct channel *c, struct fault *fault)
-{
-    const char *out = c->settings.operands[2], *mark = strstr(out, MARK);
-    char *path = NULL;
-    const int n = mark ? asprintf(&path, "%.*s%s%s", (int)(mark - out), out, c->row->name,
-                                  mark + sizeof MARK - 1)
-                       : asprintf(&path, "%s/%s.sigmf-data", out, c->row->name);
-    c->settings.operands[2] = c->path = n < 0 ? NULL : path;
-    return c->path || fault_set(fault, "out of memory");
 }
 
 static const struct range WHOLE = {.end_counts_from_n = true};
@@ -227,10 +223,10 @@ static bool open_output(struct job *job, struct channel *c, struct fault *fault)
                                      .type = wide ? PARTITA_CF64 : PARTITA_CF32,
                                      .frames = SIZE_UNKNOWN};
     c->shard.settings = s;
-    c->shard.processes = &job->processes;
+    c->shard.processes = &job->alone;
     if (in->frames != SIZE_UNKNOWN) request.frames = count_outputs(c, in->frames);
     c->end = request.frames;
-    if (!name_output(c, fault) || !shard_begin(&c->shard, inputs, c->row->taps ? 3 : 2, fault) ||
+    if (!shard_begin(&c->shard, inputs, c->row->taps ? 3 : 2, fault) ||
         !output_choose(&c->output, &request, fault) ||
         !shard_open(&c->shard, &source, &range, &c->output.frames, fault))
         return false;
@@ -260,6 +256,8 @@ static bool open_outputs(struct job *job, struct fault *fault)
         setrlimit(RLIMIT_NOFILE, &files);
     }
     if (!check_names(job, fault)) return false;
+    for (size_t i = 0; i < job->table.n; i++)
+        if (!channel_name_output(&job->all[i], fault)) return false;
     for (size_t i = 0; i < job->n; i++) {
         struct channel *c = &job->channels[i];
         if (!open_output(job, c, fault))
@@ -269,12 +267,11 @@ static bool open_outputs(struct job *job, struct fault *fault)
 }
 
 // The other channels go on.
-static void give_up(struct job *job, struct channel *c)
+static void give_up(struct channel *c)
 {
     audio_discard(c->out);
     c->out = NULL;
-    c->failed = true;
-    job->n_failed++;
+    c->outcome->failed = true;
 }
 
 // Writes the results of a block that was completed, the number of which is `block`.
@@ -286,10 +283,10 @@ static void write_block(struct job *job, uint64_t block)
         size_t n;
         const char *y = partita_channelizer_output(job->channelizer, c->slot, &n);
         const uint64_t first = block * n, end = c->end < first + n ? c->end : first + n;
-        if (!y || c->failed || c->next < first || c->next >= end) continue;
+        if (!y || c->outcome->failed || c->next < first || c->next >= end) continue;
         y += (c->next - first) * partita_type_size(type);
-        if (!shard_write(&c->shard, c->out, type, y, (size_t)(end - c->next), &c->fault))
-            give_up(job, c);
+        if (!shard_write(&c->shard, c->out, type, y, (size_t)(end - c->next), &c->outcome->fault))
+            give_up(c);
         c->next = end;
     }
 }
@@ -332,7 +329,7 @@ static uint64_t first_block(const struct job *job)
     for (size_t i = 0; i < job->n; i++) {
         const struct channel *c = &job->channels[i];
         const uint64_t each = block * (uint64_t)c->settings.up / (uint64_t)c->settings.stride;
-        if (!c->failed && !c->shard.complete && c->next < c->end && c->next / each < first)
+        if (!c->outcome->failed && !c->shard.complete && c->next < c->end && c->next / each < first)
             first = c->next / each;
     }
     return first;
@@ -370,20 +367,29 @@ static bool run_pass(struct job *job, struct fault *fault)
             job->channels[i].end = count_outputs(&job->channels[i], job->stats.frames_in);
     const size_t block = partita_channelizer_block(job->channelizer);
     if (first_block(job) < UINT64_MAX) feed(job, NULL, block - job->stats.frames_in % block);
-    return shard_check_input(&job->channels[0].shard, job->in, fault);
+    return !job->n || shard_check_input(&job->channels[0].shard, job->in, fault);
 }
 
-static void finish_outputs(struct job *job)
+// Of several processes the first gets what became of all channels.
+static bool finish_outputs(struct job *job, struct fault *fault)
 {
+    struct outcome *computed = job->outcomes + (job->channels - job->all), *all = NULL;
     for (size_t i = 0; i < job->n; i++) {
         struct channel *c = &job->channels[i];
         struct audio_writer *out = c->out;
-        if (c->failed) continue;
+        c->outcome->rate = c->output.rate;
+        c->outcome->frames = c->next - c->shard.record.first;
+        if (c->outcome->failed) continue;
         c->out = NULL;
-        if (!shard_finish(&c->shard, out, &c->written, &c->fault)) give_up(job, c);
-        job->stats.written.clipped += c->written.clipped;
-        job->stats.written.nonfinite += c->written.nonfinite;
+        if (!shard_finish(&c->shard, out, &c->outcome->written, &c->outcome->fault)) give_up(c);
     }
+    if (job->processes.n && !processes_gather(&job->processes, computed, job->n, sizeof *computed,
+                                              (void **)&all, &job->n, fault))
+        return false;
+    if (all) memcpy(job->outcomes, all, job->n * sizeof *all);
+    job->channels = job->all;
+    free(all);
+    return true;
 }
 
 static void print_json(const struct job *job)
@@ -393,15 +399,15 @@ static void print_json(const struct job *job)
            *rows = json_array();
     for (size_t i = 0; i < job->n; i++) {
         const struct channel *c = &job->channels[i];
-        json_array_append_new(rows,
-                              json_pack("{s:o, s:o, s:f, s:o, s:o, s:I, s:I, s:I, s:b}", "name",
-                                        json_text(c->row->name), "out", json_text(c->path),
-                                        "centre", c->settings.tune, "frequency",
-                                        json_finite(job->source.middle + c->settings.tune), "rate",
-                                        json_rate(c->output.rate), "taps",
-                                        (json_int_t)channel_like(c)->taps.length, "frames",
-                                        (json_int_t)(c->next - c->shard.record.first), "clipped",
-                                        (json_int_t)c->written.clipped, "complete", !c->failed));
+        json_array_append_new(
+            rows,
+            json_pack("{s:o, s:o, s:f, s:o, s:o, s:I, s:I, s:I, s:b}", "name",
+                      json_text(c->row->name), "out", json_text(c->path), "centre",
+                      c->settings.tune, "frequency",
+                      json_finite(job->source.middle + c->settings.tune), "rate",
+                      json_rate(c->outcome->rate), "taps", (json_int_t)channel_like(c)->taps.length,
+                      "frames", (json_int_t)c->outcome->frames, "clipped",
+                      (json_int_t)c->outcome->written.clipped, "complete", !c->outcome->failed));
     }
     json_object_set_new(report, "in", json_text(job->settings.operands[1]));
     json_object_set_new(report, "frames_in", json_integer((json_int_t)stats->frames_in));
@@ -417,6 +423,12 @@ static int conclude(struct job *job)
     const struct settings *s = &job->settings;
     struct pass_stats *stats = &job->stats;
     struct fault fault;
+    size_t n_failed = 0;
+    for (size_t i = 0; i < job->n; i++) {
+        n_failed += job->outcomes[i].failed;
+        stats->written.clipped += job->outcomes[i].written.clipped;
+        stats->written.nonfinite += job->outcomes[i].written.nonfinite;
+    }
     stats->truncated = report_input(s, job->in);
     stats->interrupted = audio_interrupted(job->in);
     pass_stats_warn(stats, s, job->source.in->frames);
@@ -427,29 +439,30 @@ static int conclude(struct job *job)
                        (unsigned long long)stats->written.clipped);
     for (size_t i = 0; i < job->n; i++) {
         const struct channel *c = &job->channels[i];
-        if (!c->failed) continue;
+        if (!c->outcome->failed) continue;
         table_fault(&job->table, c->row, COLUMN_NAME, &fault, "%s; %zu of %zu outputs are complete",
-                    c->fault.text, job->n - job->n_failed, job->n);
+                    c->outcome->fault.text, job->n - n_failed, job->n);
         report_fault(COMMAND_CHANNELIZE, &fault, EXIT_FAILED);
     }
     const bool degraded =
         stats->truncated || stats->interrupted || (s->strict && stats->written.clipped);
-    const int status = job->n_failed ? EXIT_FAILED : degraded ? EXIT_DEGRADED : EXIT_DONE;
+    const int status = n_failed ? EXIT_FAILED : degraded ? EXIT_DEGRADED : EXIT_DONE;
     if (s->json) print_json(job);
     return status;
 }
 
 static void release(struct job *job)
 {
-    for (size_t i = 0; job->channels && i < job->n; i++) {
-        struct channel *c = &job->channels[i];
+    for (size_t i = 0; job->all && i < job->table.n; i++) {
+        struct channel *c = &job->all[i];
         audio_discard(c->out);
         shard_release(&c->shard);
         partita_channel_filter_destroy(c->filter);
         taps_release(&c->taps);
         free(c->path);
     }
-    free(job->channels);
+    free(job->all);
+    free(job->outcomes);
     partita_channelizer_destroy(job->channelizer);
     partita_plan_destroy(job->plan);
     memory_free(job->frames);
@@ -462,22 +475,26 @@ int channelize_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings};
     struct encoding raw = {0}, none = {0};
-    if (!usage_check(settings, &raw, &none, fault)) return EXIT_USAGE;
+    struct processes *processes = &job.processes;
+    bool good = usage_join_processes(&job.settings, processes, fault);
+    if (good) good = usage_check(&job.settings, &raw, &none, fault), fault->usage = !good;
+    if (processes->rank) job.settings.plot = NULL;
     signal(SIGPIPE, SIG_IGN); // a reader that ends concerns its channel only
     job.source.table = &job.table;
-    const bool good = table_read(&job.table, settings->operands[0], fault) &&
-                      open_signal(&job, &raw, fault) && make_metadata(&job, fault) &&
-                      plan_channels(&job, fault) && open_channelizer(&job, fault) &&
-                      open_outputs(&job, fault) && run_pass(&job, fault);
-    int status = EXIT_FAILED;
-    if (good) {
-        finish_outputs(&job);
-        *fault->text = 0; // of a warning
-        status = conclude(&job);
-        if (settings->plot &&
-            !spectrum_write(&job.spectrum, &job.source, job.channels, job.n, settings->plot, fault))
-            status = EXIT_FAILED;
-    }
+    good = good && table_read(&job.table, settings->operands[0], fault) &&
+           open_signal(&job, &raw, fault) && make_metadata(&job, fault) &&
+           plan_channels(&job, fault) && open_channelizer(&job, fault) && open_outputs(&job, fault);
+    good = processes_agree(processes, good, fault) && run_pass(&job, fault);
+    good = processes_agree(processes, good, fault) && finish_outputs(&job, fault);
+    int status = good ? EXIT_DONE : fault->usage ? EXIT_USAGE : EXIT_FAILED;
+    if (good) *fault->text = 0; // of a warning
+    if (good && !processes->rank) status = conclude(&job);
+    if (good && job.settings.plot &&
+        !spectrum_write(&job.spectrum, &job.source, job.channels, job.n, job.settings.plot, fault))
+        status = EXIT_FAILED;
+    if (processes->rank) *fault->text = 0;                    // the first speaks for all
+    status = report_fault(COMMAND_CHANNELIZE, fault, status); // while all processes run
     release(&job);
+    processes_end(processes);
     return status;
 }

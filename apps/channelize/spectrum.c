@@ -79,7 +79,7 @@ bool spectrum_write(struct spectrum *spectrum, const struct channel_source *sour
     const struct panel panel = {picture.cairo, MARGIN, 120, WIDTH - MARGIN - 40,
                                 HEIGHT - 200,  x,      y,   ""};
     for (const struct channel *c = channels; c < channels + n; c++) {
-        const double half = (c->bandwidth > 0 ? c->bandwidth : c->output.rate) / 2 * scale,
+        const double half = (c->bandwidth > 0 ? c->bandwidth : c->outcome->rate) / 2 * scale,
                      centre = (middle + c->settings.tune) * scale,
                      share = (centre - x.low) / (x.high - x.low);
         panel_fill(&panel, centre - half, fmin(centre + half, x.high),

@@ -149,6 +149,33 @@ class Brief(Processes):
         self.fails_together(2, *arguments[:-1], "none.npy", says=["none.npy: cannot open"])
         self.fails_together(2, *arguments[:-1], "-", says=["mpirun: all processes read"], rc=2)
 
+    def test_channels_are_shared(self):
+        """Every process computes some of them; files and report are those of one, also where filters are the same."""
+        self.noise("x.npy", 300001, dtype="c8")
+        rows = ["name,centre,rate,bandwidth"] + ["c%d,%d,%s,%s" % (i, 7000 * i - 40000, ("8k", "12k")[i // 3 % 2], ("", "5k")[i % 2])
+                                                for i in range(7)]
+        self.write("t.csv", "\n".join(rows).encode())
+        arguments = ("channelize", "--rate", "96k", "--frequency", "1M", "--json", "t.csv", "x.npy")
+        one = json.loads(self.run_program(*arguments, "one").stdout)
+        for n in (2, 3, 9):  # the last has more processes than channels
+            said = self.together(n, *arguments, "y")[0]
+            self.assertEqual(json.loads(said.replace("y/c", "one/c")), one)
+            for name in sorted(os.listdir("one")):
+                self.assertEqual(self.read("y/" + name), self.read("one/" + name), name)
+            self.assertEqual(sorted(os.listdir("y")), sorted(os.listdir("one")))
+        self.together(3, *arguments, "--resume", "y/{name}.cf32")
+        self.together(2, *arguments, "--resume", "y/{name}.cf32")
+        self.assertEqual(self.read("y/c6.cf32"), self.read("one/c6.sigmf-data"))
+        os.mkdir("z")
+        os.symlink("/dev/full", "z/c1.cf32")
+        os.symlink("/dev/full", "z/c5.cf32")
+        said = self.together(3, *arguments, "z/{name}.cf32", rc=1)[1]
+        self.assertEqual([line.split("row ")[1][:6] for line in said], ["2 (c1)", "6 (c5)"])
+        self.assertIn("5 of 7 outputs are complete", said[0])
+        self.assertEqual(self.read("z/c6.cf32"), self.read("y/c6.cf32"))
+        self.fails_together(3, *arguments[:-1], "none.npy", "z", says=["none.npy: cannot open"])
+        self.fails_together(2, *arguments[:-1], "-", "z", says=["mpirun: all processes read"], rc=2)
+
     def test_a_fault_is_said_once(self):
         self.noise("h.npy", 300)
         self.noise("x.npy", 6000000)
