@@ -47,11 +47,15 @@ bool processes_gather(struct processes *processes, const void *items, size_t n, 
                       void **ret_all, size_t *ret_n, struct fault *fault);
 
 #else // a process is alone
-#define processes_end(processes) ((void)(processes))
-#define processes_agree(processes, good, fault) (good)
-#define processes_broadcast(...) ((void)0)
-#define processes_exchange(...) ((void)0)
-#define processes_gather(...) true
+static inline bool processes_alone(const void *processes, ...)
+{
+    return processes;
+}
+#define processes_agree(processes, good, fault) (processes_alone(processes, fault) && (good))
+#define processes_end processes_alone
+#define processes_broadcast processes_alone
+#define processes_exchange processes_alone
+#define processes_gather processes_alone
 #endif
 
 #endif
