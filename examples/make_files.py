@@ -56,6 +56,12 @@ def sweep():
     return [0.5 * end * math.sin(2 * math.pi * turn) for end, turn in zip(ends, turns)]
 
 
+def song(noise):
+    """Four seconds of chords, with a drum on each beat."""
+    tones = [pair for pitch in (165, 220, 196, 165) for pair in zip(note(pitch), note(1.5 * pitch))]
+    return [0.3 * (a + b) + 0.1 * math.exp(-20 * (n / RATE % 0.25)) * noise.gauss(0, 1) for n, (a, b) in enumerate(tones)]
+
+
 def loudspeaker(samples):
     """A closed box whose bass falls below 45 Hz: a high pass of second order, by the bilinear transform."""
     w = math.tan(math.pi * 45 / RATE)
@@ -160,6 +166,9 @@ def main():
     played = loudspeaker(sweep())
     for number, seat in enumerate(SEATS, 1):
         write_wav(folder / f"seat{number}.wav", [record(noise, played, seat)], 24)
+    melody = song(noise)
+    write_wav(folder / "song.wav", [melody], 24)
+    write_wav(folder / "recorded.wav", [record(noise, loudspeaker(melody + RATE // 10 * [0.0]), SEATS[0])], 24)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,16 @@ const struct command_row command_rows[N_COMMANDS] = {
      "frame of RECORDING: the latency that is printed for each channel is where its response has "
      "its peak, and --first leaves out what is before it. ",
      3},
+    {"identify", "SIGNAL RECORDING OUT", "computes impulse responses from music and its recording",
+     "An adaptive filter learns the paths from the channels of SIGNAL to each channel of "
+     "RECORDING, "
+     "which may begin earlier or later. OUT has one response after the other, as --matrix of "
+     "convolve reads them: of channel 1 of RECORDING those of all channels of SIGNAL, then of "
+     "channel 2. It begins shortly before the first peak. Prints for each channel of RECORDING the "
+     "latency of its peak, by how much the power is larger than without the filter's estimate "
+     "(ERLE), the error of the estimate that is to be expected (misadjustment), and how much of "
+     "the material it took to come within 3 dB of that. ",
+     3},
     {"layer", "forward|backward-data|backward-weight",
      "runs a layer of a neural network on .npy arrays",
      "Arrays are [batch, channels, 1 to 3 axes] and [out, in/groups, kernel], all of type f4 or "

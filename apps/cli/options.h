@@ -16,8 +16,8 @@
 #define EACH_COMMAND(DO) \
     DO(CONVOLVE, convolve) DO(CORRELATE, correlate) DO(CHANNELIZE, channelize) DO(PAIRS, pairs) \
     DO(LIVE, live) DO(CONTROL, control) DO(DEVICES, devices) DO(PLAN, plan) DO(JOIN, join) \
-    DO(DECONVOLVE, deconvolve) DO(LAYER, layer) DO(DESIGN, design) DO(INVERT, invert) \
-    DO(RESPONSE, response) DO(HELP, help)
+    DO(DECONVOLVE, deconvolve) DO(IDENTIFY, identify) DO(LAYER, layer) DO(DESIGN, design) \
+    DO(INVERT, invert) DO(RESPONSE, response) DO(HELP, help)
 #define COMMAND_NUMBER(name, word) COMMAND_##name,
 
 enum command { EACH_COMMAND(COMMAND_NUMBER) N_COMMANDS };

@@ -119,6 +119,7 @@ class Originals:
         commands += [(["design", "eq", name, "--rate", "8k", "--taps", "99", "out.npy"], name)
                      for name in ("list.txt", "graphic.txt")]
         commands += [(["deconvolve", "sweep.wav", "in.wav", "out.wav"], name) for name in ("sweep.wav", "in.wav")]
+        commands += [(["identify", "--ir-length", "64", "sweep.wav", "in.wav", "out.wav"], name) for name in ("sweep.wav", "in.wav")]
         commands += [(["invert", "--rate", "8k", "--low", "100", "--taps", "512", "--target", "table.txt", "table.txt", "out.wav"],
                       "table.txt"), (["invert", "--low", "100", "--taps", "1024", "--positions", "in.wav", "out.wav"], "in.wav")]
         commands += [(["response", "--rate", "8k", "table.txt", "out.frd"], "table.txt"),

@@ -137,6 +137,9 @@ class EveryFault(FaultCase):
         np.save("sweep.npy", sweep)
         np.save("room.npy", np.append(0.5 * sweep, np.zeros(1000)))
         self.every("deconvolve", "sweep.npy", "room.npy", "out.npy", crashes=["alloc"])
+        np.save("song.npy", sweep.reshape(2, 1500))
+        self.every("identify", "--ir-length", 64, "song.npy", "room.npy", "out.npy", crashes=["alloc"])
+        self.every("identify", "--ir-length", 64, "--json", "--first", 0, "song.npy", "room.npy", "out.npy", crashes=["alloc"])
 
     def test_invert(self):
         self.write("rew.txt", b"Hz dB degrees\n100 70 0\n400 73 -10\n4000 64 0\n")

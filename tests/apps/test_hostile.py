@@ -310,6 +310,7 @@ class Memory(Case):
         yield ("convolve", "--normalize=-1"), ("h.npy", "x.npy", "y.npy")
         yield ("layer",), ("forward", "-i", "image.npy", "-w", "w.npy", "--output", "y.npy")
         yield ("deconvolve",), ("h.npy", "room.npy", "y.npy")
+        yield ("identify", "--ir-length", 500), ("h.npy", "room.npy", "y.npy")
         yield ("invert", "--rate", "48k"), ("click.npy", "y.npy")
         yield ("response", "--rate", "48k", "--combine", "cascade", "--minimum-phase"), ("click.npy", "h.npy", "y.npy")
 

@@ -13,7 +13,7 @@ import rig
 import schemas
 from rig import Case
 
-COMMANDS = ("convolve", "correlate", "channelize", "pairs", "live", "control", "devices", "plan", "deconvolve", "layer",
+COMMANDS = ("convolve", "correlate", "channelize", "pairs", "live", "control", "devices", "plan", "deconvolve", "identify", "layer",
             "design", "invert", "response", "help")
 
 
@@ -124,6 +124,11 @@ class Help(Case):
         sweep = rng.integers(-9000, 9000, 3000)
         self.write("sweep.wav", rig.wav_bytes(sweep, rate=44100))
         self.write("recorded.wav", rig.wav_bytes(np.concatenate([np.zeros(110, int), sweep, np.zeros(400, int)]), rate=44100))
+        for name, channels in (("song", 1), ("stereo", 2)):
+            song = rng.integers(-9000, 9000, (50000, channels))
+            for end, samples in (("", song), ("-in-room", song.sum(axis=1, keepdims=True) // 3)):
+                self.write(name + end + ".wav", rig.wav_bytes(samples, rate=44100))
+                np.save(name + end + ".npy", samples.T / 32768)
         click = np.pad(np.exp(-np.arange(4000) / 300), (100, 0)) * rng.standard_normal(4100)
         self.write("seat1.wav", rig.wav_bytes(click.astype("f8"), bits=64))
         self.write("seat2.wav", rig.wav_bytes(np.roll(click, 9).astype("f8"), bits=64))
