@@ -11,31 +11,16 @@
 
 enum { LANES = 8, CHUNK = 512 };
 
-// Squared magnitudes of up to CHUNK samples.
-static void square(double *v, enum partita_type type, const void *x, size_t at, size_t n)
+// Squared magnitudes of n samples; wide and is_complex are constants where this is called.
+static inline void square(double *v, const void *x, size_t n, bool wide, bool is_complex)
 {
     const float *f = x;
     const double *d = x;
-    switch (type) {
-    case PARTITA_TYPE_DEFAULT:
-    case PARTITA_F32:
-        for (size_t i = 0; i < n; i++) v[i] = (double)f[at + i] * (double)f[at + i];
-        break;
-    case PARTITA_F64:
-        for (size_t i = 0; i < n; i++) v[i] = d[at + i] * d[at + i];
-        break;
-    case PARTITA_CF32:
-        for (size_t i = at; i < at + n; i++)
-            v[i - at] =
-                (double)f[2 * i] * (double)f[2 * i] + (double)f[2 * i + 1] * (double)f[2 * i + 1];
-        break;
-    case PARTITA_CF64:
-        for (size_t i = at; i < at + n; i++)
-            v[i - at] = d[2 * i] * d[2 * i] + d[2 * i + 1] * d[2 * i + 1];
-        break;
-    case PARTITA_F16: // types of layers only
-    case PARTITA_BF16:
-        break;
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = is_complex ? 2 * i : i, imaginary = is_complex ? at + 1 : at;
+        const double a = wide ? d[at] : (double)f[at],
+                     b = wide ? d[imaginary] : (double)f[imaginary];
+        v[i] = is_complex ? a * a + b * b : a * a;
     }
 }
 
@@ -43,8 +28,13 @@ void pass_stats_measure(struct pass_stats *stats, enum partita_type type, const 
 {
     double top[LANES] = {0}, sum[LANES] = {0}; // independent sums hide the latency of additions
     for (size_t at = 0; at < n; at += CHUNK) {
+        const size_t m = n - at < CHUNK ? n - at : CHUNK;
+        const void *from = (const char *)x + at * partita_type_size(type);
         double v[CHUNK] = {0};
-        square(v, type, x, at, n - at < CHUNK ? n - at : CHUNK);
+        if (type == PARTITA_F64) square(v, from, m, true, false);
+        else if (type == PARTITA_CF64) square(v, from, m, true, true);
+        else if (type == PARTITA_CF32) square(v, from, m, false, true);
+        else square(v, from, m, false, false);
         for (size_t i = 0; i < CHUNK; i += LANES)
             for (size_t k = 0; k < LANES; k++) {
                 top[k] = v[i + k] > top[k] ? v[i + k] : top[k];

@@ -10,9 +10,6 @@
 #include "cli/interrupt.h"
 #include "cli/range.h"
 #include "correlate/search.h"
-#include "io/formats/formats.h"
-#include "io/formats/sigmf.h"
-#include "io/formats/sofa.h"
 #include "level/level.h"
 #include "route/route.h"
 #include "shard.h"
@@ -65,22 +62,6 @@ static bool check_format(const char *option, const char *type, const char *path,
                      type, path);
 }
 
-static bool channels_fault(const struct settings *s, struct fault *fault)
-{
-    const char *path = s->operands[1];
-    bool known;
-    const enum container container = container_of_name(path, &known);
-    if ((known && container != CONTAINER_RAW) || sofa_is_named(path) || sigmf_is_recording(path) ||
-        sndfile_is_named(path))
-        return fault_set(fault,
-                         "--channels %lld: is for raw samples, but %s is a file that states its "
-                         "channels; leave it out",
-                         (long long)s->channels, path);
-    return fault_set(fault,
-                     "--channels %lld: is for raw samples; add --format, for example --format f32",
-                     (long long)s->channels);
-}
-
 bool usage_check(const struct settings *s, struct encoding *ret_in, struct encoding *ret_ir,
                  struct fault *fault)
 {
@@ -105,7 +86,10 @@ bool usage_check(const struct settings *s, struct encoding *ret_in, struct encod
         return fault_set(fault, "--block filters as a stream, which %s cannot split",
                          options_sharded_by(s));
     if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
-        return channels_fault(s, fault);
+        return fault_set(fault,
+                         "--channels %lld: is for raw samples; name their type by --format, for "
+                         "example --format f32, or leave it out if %s states its channels",
+                         (long long)s->channels, s->operands[1]);
     if (s->config && (s->ir_format || s->ir_channel || (s->layout && !s->is_route)))
         return fault_set(fault, "%s: names whole files; leave out --ir-format, --ir-channel%s",
                          s->operands[0], s->is_route ? "" : " and --layout");

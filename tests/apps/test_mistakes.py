@@ -70,13 +70,8 @@ MISTAKES = [
     ("convolve one.txt x.npy o.wav", 1, "o.wav: a WAV needs a sample rate and the input has none; use --rate"),
     ("convolve --config ir.wav in.wav o.wav", 1, "ir.wav: the name of a configuration ends with .conf (jconvolver), .cfg "
      "(Convolver), .yml or .yaml (CamillaDSP)"),
-    ("convolve --channels 2 ir.wav in.wav o.wav", 2, "--channels 2: is for raw samples, but in.wav is a file that states its channels; "
-     "leave it out"),
-    ("convolve --channels 2 ir.wav a.mp3 o.wav", 2,
-     "--channels 2: is for raw samples, but a.mp3 is a file that states its channels; leave it out"),
-    ("convolve --channels 2 ir.wav a.sigmf-meta o.wav", 2,
-     "--channels 2: is for raw samples, but a.sigmf-meta is a file that states its channels; leave it out"),
-    ("convolve --channels 2 ir.wav raw.dat o.wav", 2, "--channels 2: is for raw samples; add --format, for example --format f32"),
+    ("convolve --channels 2 ir.wav in.wav o.wav", 2, "--channels 2: is for raw samples; name their type by --format, for example "
+     "--format f32, or leave it out if in.wav states its channels"),
     ("convolve ir.wav ir44.wav in.wav o.wav", 1,
      "ir44.wav: sample rate 44100 Hz differs from the 48000 Hz of ir.wav; all files of IR need the same"),
     # Other commands.

@@ -11,13 +11,10 @@ static const struct {
     const char *suffix;
     enum container container;
 } suffixes[] = {
-    {".wav", CONTAINER_WAV},      {".wave", CONTAINER_WAV},       {".rf64", CONTAINER_WAV},
-    {".bw64", CONTAINER_WAV},     {".npy", CONTAINER_NPY},        {".txt", CONTAINER_TEXT},
-    {".taps", CONTAINER_TEXT},    {".raw", CONTAINER_RAW},        {".bin", CONTAINER_RAW},
-    {".pcm", CONTAINER_RAW},      {".sigmf-data", CONTAINER_RAW}, {".flac", CONTAINER_SNDFILE},
-    {".ogg", CONTAINER_SNDFILE},  {".oga", CONTAINER_SNDFILE},    {".opus", CONTAINER_SNDFILE},
-    {".aiff", CONTAINER_SNDFILE}, {".aif", CONTAINER_SNDFILE},    {".caf", CONTAINER_SNDFILE},
-    {".au", CONTAINER_SNDFILE},   {".snd", CONTAINER_SNDFILE},    {".w64", CONTAINER_SNDFILE},
+    {".wav", CONTAINER_WAV},   {".wave", CONTAINER_WAV},       {".rf64", CONTAINER_WAV},
+    {".bw64", CONTAINER_WAV},  {".npy", CONTAINER_NPY},        {".txt", CONTAINER_TEXT},
+    {".taps", CONTAINER_TEXT}, {".raw", CONTAINER_RAW},        {".bin", CONTAINER_RAW},
+    {".pcm", CONTAINER_RAW},   {".sigmf-data", CONTAINER_RAW},
 };
 
 static const char *suffix_of(const char *path)
@@ -34,7 +31,9 @@ static bool find_suffix(const char *suffix, enum container *ret_container)
         *ret_container = suffixes[i].container;
         return true;
     }
-    return false;
+    if (!sndfile_major(suffix)) return false;
+    *ret_container = CONTAINER_SNDFILE;
+    return true;
 }
 
 bool container_raw_type(const char *path, struct encoding *ret_encoding)

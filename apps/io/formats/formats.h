@@ -96,8 +96,8 @@ extern const struct writer_ops wav_writer, npy_writer, raw_writer, text_writer, 
 // the format of `path` can store. sndfile_is_compressed: whether the size of its samples varies.
 bool sndfile_open(struct audio_reader *reader, struct fault *fault);
 bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding);
-// Whether the suffix is that of a format that libsndfile reads, samples without a header excepted.
-bool sndfile_is_named(const char *path);
+// The format of libsndfile that a suffix names, with which files are written; 0: none.
+int sndfile_major(const char *path);
 bool sndfile_is_compressed(const char *path);
 double sndfile_max_rate(const char *path); // Hz
 bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *fault);

@@ -231,7 +231,7 @@ static const struct major majors[] = {
     {"opus", SF_FORMAT_OGG},
 };
 
-static int sndfile_major(const char *path)
+int sndfile_major(const char *path)
 {
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof majors / sizeof *majors; i++)
@@ -255,22 +255,6 @@ static bool sndfile_can_store(const char *path, struct encoding encoding)
 {
     SF_INFO sf = {.samplerate = 48000, .channels = 1, .format = sndfile_format(path, encoding)};
     return sf_format_check(&sf);
-}
-
-bool sndfile_is_named(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    int n = 0;
-    if (!dot) return false;
-    if (strcasecmp(dot, ".mp3") == 0) return true; // libsndfile names the suffix .m1a
-    sf_command(NULL, SFC_GET_FORMAT_MAJOR_COUNT, &n, sizeof n);
-    for (int i = 0; i < n; i++) {
-        SF_FORMAT_INFO info = {.format = i};
-        if (sf_command(NULL, SFC_GET_FORMAT_MAJOR, &info, sizeof info) == 0 &&
-            info.format != SF_FORMAT_RAW && strcasecmp(dot + 1, info.extension) == 0)
-            return true;
-    }
-    return false;
 }
 
 bool sndfile_is_compressed(const char *path)
