@@ -36,10 +36,10 @@ struct job {
     size_t frames;
     const float **x; // [channels], for a piece
     struct template *templates;
-    const float **samples; // those of templates, and so on
-    size_t *lengths;
-    const char **names;
+    const char **names; // of all templates
     size_t n_templates, capacity;
+    const float **samples; // of those that are searched
+    size_t *lengths;
     // Of several processes: of the templates one in n_shares, n_shared, are searched by this one.
     size_t share, n_shares, n_shared;
     size_t piece_from, begin, end; // the first frame of the piece; matches count from begin to end
@@ -150,11 +150,7 @@ static bool load_templates(struct job *job, struct fault *fault)
     job->lengths = calloc(job->n_templates, sizeof *job->lengths);
     job->names = calloc(job->n_templates, sizeof *job->names);
     if (!job->samples || !job->lengths || !job->names) return fault_set(fault, "out of memory");
-    for (size_t i = 0; i < job->n_templates; i++) {
-        job->samples[i] = job->templates[i].samples;
-        job->lengths[i] = job->templates[i].length;
-        job->names[i] = job->templates[i].name;
-    }
+    for (size_t i = 0; i < job->n_templates; i++) job->names[i] = job->templates[i].name;
     return true;
 }
 
@@ -223,16 +219,15 @@ static bool explain(const struct job *job, enum partita_status status, struct fa
 // Of several processes each searches every n-th template, and the longest, which determines bits.
 static size_t share_templates(struct job *job)
 {
-    const size_t last = job->n_templates - 1, length = job->lengths[last];
-    const float *longest = job->samples[last];
-    for (size_t i = job->share; i <= last; i += job->n_shares, job->n_shared++) {
-        job->samples[job->n_shared] = job->samples[i];
-        job->lengths[job->n_shared] = job->lengths[i];
+    const size_t all = job->n_templates, left = all - size_min(job->share, all);
+    job->n_shared = ceil_div(left, job->n_shares);
+    const size_t n = size_min(job->n_shared + 1, all);
+    for (size_t i = 0; i < n; i++) {
+        const struct template *t = &job->templates[number_of(job, i)];
+        job->samples[i] = t->samples;
+        job->lengths[i] = t->length;
     }
-    if (job->n_shared > last) return job->n_shared;
-    job->samples[job->n_shared] = longest;
-    job->lengths[job->n_shared] = length;
-    return job->n_shared + 1;
+    return n;
 }
 
 // Searches the pieces from `first` on, before `last`. Of the frames around a piece, matches in it
@@ -267,7 +262,7 @@ static bool find_matches(struct job *job, struct fault *fault)
 {
     enum { PIECE = 1 << 22 };
     const struct settings *s = &job->settings;
-    const size_t last = job->n_templates - 1, longest = job->lengths[last];
+    const size_t last = job->n_templates - 1, longest = job->templates[last].length;
     if (longest > job->frames)
         return fault_set(fault, "%s: template %s has %zu frames, %s only %zu", s->operands[0],
                          job->names[last], longest, operand_name(s, 1), job->frames);
