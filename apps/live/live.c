@@ -2,10 +2,8 @@
 // `partita live`: checks the arguments, plays until the end, and restarts after the loss of a
 // device with --retry.
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

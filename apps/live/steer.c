@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/json_values.h"
 #include "control.h"
