@@ -161,9 +161,8 @@ struct partita_adaptive_stats {
     // dB, of the last block: power of the echo that the residual should still have (D) over that of
     // the estimate of the echo. NaN with PARTITA_ADAPTIVE_FIXED.
     double misadjustment;
-    double
-        near_share;   // of the residual's power that is not echo, V / (D + V), 0 to 1; NaN likewise
-    double coherence; // of residual and estimate, h; within sqrt(n/B). Not near 0: a new path
+    double near_share; // of the residual's power that is not echo, V / (D + V); NaN likewise
+    double coherence;  // of residual and estimate, h; within sqrt(n/B). Not near 0: a new path
 };
 
 // Reads what the filter has achieved.

@@ -107,13 +107,13 @@ static void finds_and_keeps_the_path(void **state)
         printf("# %.1f %.1f %.1f %.1f dB; taps %.1f, %.1f dB\n", at_once, late, meanwhile, again,
                quiet, disturbed);
         // Of noise what is left of the echo is below the noise of the near end, 40 dB under the
-        // echo. Speech has bands without power, and pauses.
+        // echo. Speech has bands without power, and pauses: how fast a new path is learned depends
+        // on what is said (test_speex.c compares it); that the filter diverges is noticed at 6 dB.
         const double wanted = trial->speech ? 10 : 40;
-        const bool follows = !trial->speech || trial->control == PARTITA_ADAPTIVE_STATE_SPACE;
         assert_true(trial->speech || at_once > 0.7 * wanted);
         assert_true(late > wanted && meanwhile > wanted);
         assert_true(disturbed < quiet + 3);
-        assert_true(again > (follows ? 0.3 * wanted : -in_db(4))); // or it diverges
+        assert_true(again > (trial->speech ? -in_db(4) : wanted));
         free(voice);
         close_world(&w);
     }
