@@ -71,23 +71,6 @@ const char matrix_drawing[] = "          --matrix        --matrix-order in,out, 
                               "  out 1      1     2         1     3\n"
                               "  out 2      3     4         2     4\n";
 
-static bool has_kind(enum command command, enum option_kind kind)
-{
-    for (size_t i = 0; i < n_option_rows; i++)
-        if (option_rows[i].kind == kind && option_rows[i].commands & 1u << command) return true;
-    return false;
-}
-
-static void print_numbers(enum command command)
-{
-    if (has_kind(command, OPTION_NUMBER))
-        print_wrapped("\nNumbers may end in k, M or G, as in 48k or 2.4M.", 0, 0);
-    if (has_kind(command, OPTION_FRAMES))
-        print_wrapped("FRAMES is a number, or a time such as 250ms, 10s or 2min.", 0, 0);
-    if (has_kind(command, OPTION_BYTES))
-        print_wrapped("BYTES such as 512M and 4G are powers of 1024.", 0, 0);
-}
-
 // A command that is too long for a line continues after a backslash.
 static void print_example(const struct example *example)
 {
@@ -107,6 +90,7 @@ void help_print(enum command command)
     const struct command_row *c = &command_rows[command];
     const char *group = NULL;
     bool headed = false;
+    unsigned kinds = 0; // of its options
     printf("partita %s [options]%s%s\n", c->name, *c->operands ? " " : "", c->operands);
     printf("%s.\n", c->summary);
     if (*c->text) printf("\n");
@@ -120,12 +104,18 @@ void help_print(enum command command)
         if (!(row->commands & 1u << command)) continue;
         if (!headed) printf("\n%s:\n", group);
         headed = true;
+        kinds |= 1u << row->kind;
         help_option(row, command, print_item);
     }
     if (option_find(command, "matrix"))
         printf("\nChannels of %s from two inputs to two outputs:\n%s",
                command == COMMAND_CORRELATE ? "TEMPLATE" : "IR", matrix_drawing);
-    print_numbers(command);
+    if (kinds & 1u << OPTION_NUMBER)
+        print_wrapped("\nNumbers may end in k, M or G, as in 48k or 2.4M.", 0, 0);
+    if (kinds & 1u << OPTION_FRAMES)
+        print_wrapped("FRAMES is a number, or a time such as 250ms, 10s or 2min.", 0, 0);
+    if (kinds & 1u << OPTION_BYTES)
+        print_wrapped("BYTES such as 512M and 4G are powers of 1024.", 0, 0);
     if (command == COMMAND_CONTROL) {
         printf("\nCommands:\n");
         help_controls(print_item);

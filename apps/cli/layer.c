@@ -398,16 +398,6 @@ static bool save_bias(struct layer *layer, struct fault *fault)
            npy_array_save(&layer->gb, layer->settings->grad_bias, fault);
 }
 
-static void layer_release(struct layer *layer)
-{
-    struct npy_array *const arrays[] = {&layer->x,  &layer->w,      &layer->bias,
-                                        &layer->gy, &layer->result, &layer->gb};
-    partita_filter_destroy(layer->filter);
-    partita_plan_destroy(layer->plan);
-    partita_wisdom_destroy(layer->wisdom);
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) npy_array_release(arrays[i]);
-}
-
 int layer_main(const struct settings *settings, struct fault *fault)
 {
     struct layer layer = {.settings = settings};
@@ -418,6 +408,11 @@ int layer_main(const struct settings *settings, struct fault *fault)
     good = good && layer_compute(&layer, fault) &&
            npy_array_save(&layer.result, settings->output, fault) && save_bias(&layer, fault) &&
            print_json(&layer, fault);
-    layer_release(&layer);
+    partita_filter_destroy(layer.filter);
+    partita_plan_destroy(layer.plan);
+    partita_wisdom_destroy(layer.wisdom);
+    struct npy_array *const arrays[] = {&layer.x,  &layer.w,      &layer.bias,
+                                        &layer.gy, &layer.result, &layer.gb};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) npy_array_release(arrays[i]);
     return good ? EXIT_DONE : EXIT_FAILED;
 }
