@@ -180,15 +180,15 @@ static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
     p->done += n;
     p->stats->frames_out += n;
     if (p->measure) pass_stats_measure(p->stats, p->type, y, n * in_frame);
-    if (!p->output.running) return pass_output_write(&p->output, y, n, fault);
-    pass_output_send(&p->output, y, n);
+    if (!p->output.queue.running) return pass_output_write(&p->output, y, n, fault);
+    frame_queue_push(&p->output.queue, y, n);
     return true;
 }
 
 // A buffer for results; NULL if writing failed.
 static void *result_buffer(struct pass *p)
 {
-    return p->output.running ? pass_output_buffer(&p->output) : p->y;
+    return p->output.queue.running ? frame_queue_next_buffer(&p->output.queue) : p->y;
 }
 
 static bool pass_feed(struct pass *p, const void *x, size_t n, struct fault *fault)
@@ -255,14 +255,15 @@ static bool feed_input(struct pass *p, struct fault *fault)
         int64_t left = limit < 0 ? INT64_MAX : limit - p->consumed;
         size_t n = left < (int64_t)p->chunk ? (size_t)(left > 0 ? left : 0) : p->chunk;
         if (!n) return true;
-        if (!p->input.running) { // the runner's memory, which may have less space, or a buffer
+        if (!p->input.queue.running) {
+            // The runner's memory, which may have less space, or a buffer.
             size_t capacity;
             x = runner_input(p->runner, &capacity);
             if (x && capacity < n) n = capacity;
             if (!x) x = p->x;
         }
-        if (!(p->input.running ? pass_input_next(&p->input, &x, &n, fault)
-                               : pass_fetch(p, x, n, &n, fault)))
+        if (!(p->input.queue.running ? pass_input_next(&p->input, &x, &n, fault)
+                                     : pass_fetch(p, x, n, &n, fault)))
             return false;
         if (!n) return true;
         if (!replace_nonfinite(p, x, n, fault)) return false;

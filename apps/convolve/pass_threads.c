@@ -6,30 +6,7 @@
 
 enum { BUFFERS_IN = FRAME_QUEUE_MAX_BUFFERS, BUFFERS_OUT = 4 };
 
-// False: out of memory. frame_queue_close is called when both threads are done with it, and accepts
-// a zeroed struct.
-static bool frame_queue_open(struct frame_queue *queue, size_t n_buffers, size_t bytes)
-{
-    *queue = (struct frame_queue){
-        .bytes = bytes, .n_buffers = n_buffers, .memory = memory_allocate(n_buffers * bytes)};
-    if (!queue->memory) return false;
-    pthread_mutex_init(&queue->mutex, NULL);
-    pthread_cond_init(&queue->changed, NULL);
-    return true;
-}
-
-static void frame_queue_close(struct frame_queue *queue)
-{
-    if (!queue->memory) return;
-    pthread_mutex_destroy(&queue->mutex);
-    pthread_cond_destroy(&queue->changed);
-    memory_free(queue->memory);
-    queue->memory = NULL;
-}
-
-// Sender: waits for a free buffer, and returns the same one until something is pushed; NULL if the
-// receiver has cancelled.
-static void *frame_queue_next_buffer(struct frame_queue *queue)
+void *frame_queue_next_buffer(struct frame_queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);
     while (!queue->cancelled && queue->n_pushed - queue->n_popped == queue->n_buffers)
@@ -51,8 +28,7 @@ static void frame_queue_update(struct frame_queue *queue, uint64_t *counter, boo
     pthread_mutex_unlock(&queue->mutex);
 }
 
-// `frames` lie in that buffer, or in memory of the sender that stays valid until they are popped.
-static void frame_queue_push(struct frame_queue *queue, void *frames, size_t n)
+void frame_queue_push(struct frame_queue *queue, void *frames, size_t n)
 {
     queue->full[queue->n_pushed % queue->n_buffers].frames = frames;
     queue->full[queue->n_pushed % queue->n_buffers].n = n;
@@ -74,6 +50,31 @@ static void *frame_queue_front(struct frame_queue *queue, size_t *ret_n)
     return frames;
 }
 
+// False: memory or a thread is lacking.
+static bool frame_queue_begin(struct frame_queue *queue, size_t n_buffers, size_t bytes,
+                              void *(*run)(void *), void *context)
+{
+    *queue = (struct frame_queue){
+        .bytes = bytes, .n_buffers = n_buffers, .memory = memory_allocate(n_buffers * bytes)};
+    if (!queue->memory) return false;
+    pthread_mutex_init(&queue->mutex, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+    queue->running = thread_start(&queue->thread, run, context);
+    if (!queue->running) memory_free(queue->memory);
+    return queue->running;
+}
+
+static void frame_queue_end(struct frame_queue *queue, bool *flag)
+{
+    if (!queue->running) return;
+    frame_queue_update(queue, NULL, flag);
+    pthread_join(queue->thread, NULL);
+    queue->running = false;
+    pthread_mutex_destroy(&queue->mutex);
+    pthread_cond_destroy(&queue->changed);
+    memory_free(queue->memory);
+}
+
 static void *read_ahead(void *context)
 {
     struct pass_input *in = context;
@@ -82,8 +83,8 @@ static void *read_ahead(void *context)
         void *buffer = frame_queue_next_buffer(&in->queue);
         size_t n = left < in->chunk ? (size_t)left : in->chunk;
         if (!buffer) break;
-        in->failed = !audio_read(in->reader, in->type, buffer, n, &n, &in->fault);
-        if (in->failed || !n) break;
+        in->queue.failed = !audio_read(in->reader, in->type, buffer, n, &n, &in->queue.fault);
+        if (in->queue.failed || !n) break;
         if (left != SIZE_UNKNOWN) left -= n;
         frame_queue_push(&in->queue, buffer, n);
     }
@@ -93,10 +94,8 @@ static void *read_ahead(void *context)
 
 bool pass_input_begin(struct pass_input *input, size_t frame_bytes)
 {
-    if (!frame_queue_open(&input->queue, BUFFERS_IN, input->chunk * frame_bytes)) return false;
-    input->running = thread_start(&input->thread, read_ahead, input);
-    if (!input->running) frame_queue_close(&input->queue);
-    return input->running;
+    return frame_queue_begin(&input->queue, BUFFERS_IN, input->chunk * frame_bytes, read_ahead,
+                             input);
 }
 
 bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
@@ -106,17 +105,13 @@ bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
     *ret_frames = frame_queue_front(&input->queue, ret_n);
     if (*ret_frames) return true;
     *ret_n = 0;
-    if (input->failed) *fault = input->fault; // set before the queue was ended
-    return !input->failed;
+    if (input->queue.failed) *fault = input->queue.fault; // set before the queue was ended
+    return !input->queue.failed;
 }
 
 void pass_input_end(struct pass_input *input)
 {
-    if (!input->running) return;
-    frame_queue_update(&input->queue, NULL, &input->queue.cancelled);
-    pthread_join(input->thread, NULL);
-    input->running = false;
-    frame_queue_close(&input->queue);
+    frame_queue_end(&input->queue, &input->queue.cancelled);
 }
 
 bool pass_output_write(const struct pass_output *out, const void *results, size_t n,
@@ -139,41 +134,24 @@ static void *write_behind(void *context)
     size_t n = 0;
     for (void *frames; (frames = frame_queue_front(&out->queue, &n));
          frame_queue_update(&out->queue, &out->queue.n_popped, NULL)) {
-        out->failed = !pass_output_write(out, frames, n, &out->fault);
-        if (out->failed) break;
+        out->queue.failed = !pass_output_write(out, frames, n, &out->queue.fault);
+        if (out->queue.failed) break;
     }
-    if (out->failed) frame_queue_update(&out->queue, NULL, &out->queue.cancelled);
+    if (out->queue.failed) frame_queue_update(&out->queue, NULL, &out->queue.cancelled);
     return NULL;
 }
 
 bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity)
 {
-    const size_t buffers = output->n_kept ? output->n_kept : BUFFERS_OUT;
-    if (!frame_queue_open(&output->queue, buffers, output->n_kept ? 1 : capacity * frame_bytes))
-        return false;
-    output->running = thread_start(&output->thread, write_behind, output);
-    if (!output->running) frame_queue_close(&output->queue);
-    return output->running;
-}
-
-void *pass_output_buffer(struct pass_output *output)
-{
-    return frame_queue_next_buffer(&output->queue);
-}
-
-void pass_output_send(struct pass_output *output, void *frames, size_t n)
-{
-    frame_queue_push(&output->queue, frames, n);
+    const size_t kept = output->n_kept;
+    return frame_queue_begin(&output->queue, kept ? kept : BUFFERS_OUT,
+                             kept ? 1 : capacity * frame_bytes, write_behind, output);
 }
 
 bool pass_output_end(struct pass_output *output, bool good, struct fault *fault)
 {
-    if (!output->running) return good;
-    frame_queue_update(&output->queue, NULL, &output->queue.ended);
-    pthread_join(output->thread, NULL);
-    output->running = false;
-    frame_queue_close(&output->queue);
+    frame_queue_end(&output->queue, &output->queue.ended);
     // If writing failed, that is why the pass ended.
-    if (output->failed) *fault = output->fault;
-    return good && !output->failed;
+    if (output->queue.failed) *fault = output->queue.fault;
+    return good && !output->queue.failed;
 }

@@ -27,13 +27,21 @@ struct frame_queue {
     } full[FRAME_QUEUE_MAX_BUFFERS];
     uint64_t n_pushed, n_popped;
     bool ended, cancelled;
+    pthread_t thread; // that receives or sends; `failed` and `fault` are its own until it ends
+    bool running, failed;
+    struct fault fault;
 };
+
+// Sender: waits for a free buffer, and returns the same one until something is pushed; NULL if the
+// receiver has cancelled.
+void *frame_queue_next_buffer(struct frame_queue *queue);
+
+// n frames, which lie in that buffer, or in memory of the sender that stays valid until they are
+// popped.
+void frame_queue_push(struct frame_queue *queue, void *frames, size_t n);
 
 struct pass_input {
     struct frame_queue queue;
-    pthread_t thread;
-    bool running, failed;
-    struct fault fault;
     struct audio_reader *reader;
     enum partita_type type;
     size_t chunk;    // frames per buffer
@@ -49,18 +57,16 @@ struct pass_rows {
 
 struct pass_output {
     struct frame_queue queue;
-    pthread_t thread;
-    bool running, failed;
-    struct fault fault;
     struct audio_writer *writer;
     struct shard *shard;
     enum partita_type type;
     size_t n_kept; // maximum number of results in the sender's memory that wait or are being
-                   // written; 0: results are in the queue's buffers
+                   // written, of whose buffers only NULL matters; 0: results are in the queue's
+                   // buffers. NULL: writing failed, which pass_output_end reports
     struct pass_rows rows;
 };
 
-// Start the threads; the fields below `fault` must be set. capacity: frames per buffer. False if
+// Start the threads; the fields below `queue` must be set. capacity: frames per buffer. False if
 // memory or a thread is lacking; then the pass continues without them.
 bool pass_input_begin(struct pass_input *input, size_t frame_bytes);
 bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity);
@@ -73,11 +79,6 @@ bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
 // Writes n results as shard_write does, in this thread.
 bool pass_output_write(const struct pass_output *output, const void *results, size_t n,
                        struct fault *fault);
-
-// Waits until results can be sent. Returns a buffer of `capacity` frames for them; with n_kept only
-// whether it is NULL matters. NULL: writing failed, which pass_output_end reports.
-void *pass_output_buffer(struct pass_output *output);
-void pass_output_send(struct pass_output *output, void *frames, size_t n);
 
 // End the threads; then the caller may use reader and writer again. pass_output_end first writes
 // what was sent, and returns `good` unless writing failed. Both may be called if no thread was
