@@ -180,6 +180,7 @@ static inline enum partita_status partita_design_measure(const struct partita_de
 // Shapes:  taps [n].
 // Errors:  none: arguments are not checked.
 // Memory:  none.
+// Time:    proportional to n.
 // Threads: any. Real-time safe.
 PARTITA_API void partita_design_response(const double *taps, size_t n, double frequency,
                                          double ret_response[2]) PARTITA_NONBLOCKING;

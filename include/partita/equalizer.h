@@ -141,7 +141,10 @@ partita_equalizer_biquads(const struct partita_equalizer *equalizer, struct part
 // Shapes:  biquads [n].
 // Errors:  none: arguments are not checked.
 // Memory:  none.
+// Time:    proportional to n, and a complex exponential.
 // Threads: any. Real-time safe.
+// Source:  the definition: the product of (b0 + b1 z + b2 z^2) / (1 + a1 z + a2 z^2) with
+//          z = exp(-2 pi i frequency).
 PARTITA_API void partita_biquads_response(const struct partita_biquad *biquads, size_t n,
                                           double frequency,
                                           double ret_response[2]) PARTITA_NONBLOCKING;
