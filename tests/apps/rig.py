@@ -159,6 +159,17 @@ class Case(unittest.TestCase):
             self.assertEqual(done.returncode, rc, (arguments, done.stderr.decode(errors="replace")))
         return done
 
+    def draws(self, height, *arguments):
+        """Runs a command that draws p.png, whose picture must have that height and be neither blank nor broken off."""
+        done = self.run_program(*arguments, rc=None)
+        if b"without cairo" in done.stderr:
+            self.assertEqual(done.returncode, 1)
+            self.skipTest("built without cairo")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        drawn = picture(self.read("p.png"))
+        self.assertEqual(drawn.shape, (height, 1400, 3))
+        self.assertGreater(len(np.unique(drawn, axis=0)), 300)
+
     @staticmethod
     def plain(argument):
         return argument if isinstance(argument, (str, bytes)) else str(argument)

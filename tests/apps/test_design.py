@@ -223,20 +223,13 @@ class Design(Case):
                                           "--equiripple", "--minimum-phase"],
                   ["hilbert", "--width", "0.02"])
         self.write("t.txt", b"20 0\n100 4\n1000 -2\n10000 0\n")
-        first = self.run_any("design", *shapes[0], "--plot", "h.png", "h.npy")
-        if b"without cairo" in first.stderr:
-            self.assertEqual(first.returncode, 1)
-            self.skipTest("built without cairo")
-        for i, arguments in enumerate((*shapes, ["table", "t.txt", "--width", "50", "--rate", "48k"])):
-            self.run_program("design", *arguments, "--plot", "p%d.png" % i, "h.npy")
-            picture = rig.picture(self.read("p%d.png" % i))
-            self.assertEqual(picture.shape, (1040, 1400, 3))
-            self.assertGreater(len(np.unique(picture.reshape(1040, -1), axis=0)), 300)  # neither blank nor broken off
+        for arguments in (*shapes, ["table", "t.txt", "--width", "50", "--rate", "48k"]):
+            self.draws(1040, "design", *arguments, "--plot", "p.png", "h.npy")
         self.fails("design", *shapes[2], "--plot", "h.pdf", "h.npy", says="h.pdf: the picture is a PNG")
         self.run_program("design", *shapes[2], "--plot", "/dev/null", "h.npy")
         self.run_program("design", *shapes[2], "--plot", "h.PNG", "h.npy")
-        os.symlink("h.png", "both.npy")
-        self.fails("design", *shapes[2], "--plot", "h.png", "both.npy", says="h.png")
+        os.symlink("p.png", "both.npy")
+        self.fails("design", *shapes[2], "--plot", "p.png", "both.npy", says="p.png")
         self.fails("design", *shapes[2], "--plot", "nowhere/p.png", "h2.npy", says="nowhere")
 
 

@@ -223,12 +223,7 @@ class Equalizer(Case):
         """Of an equalizer, of a table and of a crossover."""
         self.write("list.txt", b"GraphicEQ: 20 -4; 1000 0; 2000 -3")
         for arguments in (("eq", "--section", "peak 1k 6 q 2"), ("eq", "list.txt"), ("crossover", "300", "3k:bw3")):
-            done = subprocess.run([rig.PROGRAM, "design", *arguments, "--rate", "48k", "--plot", "p.png", "out.npy"],
-                                  stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-            if b"without cairo" in done.stderr:
-                return
-            self.assertEqual((done.returncode, done.stderr), (0, b""))
-            self.assertEqual(self.read("p.png")[:8], b"\x89PNG\r\n\x1a\n")
+            self.draws(1040, "design", *arguments, "--rate", "48k", "--plot", "p.png", "out.npy")
 
     def test_wrong_usage(self):
         eq, rate = ("eq", "--section"), ("--rate", "48k", "out.npy")
