@@ -183,7 +183,7 @@ static bool parse_conv_filter(struct camilladsp *c, const yaml_node_t *map,
     impulse.line = yaml_node_line(map);
     if (parse_conv_source(c, map, &impulse))
         return network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault);
-    free(impulse.path);
+    free((void *)impulse.path);
     free(impulse.values);
     return false;
 }

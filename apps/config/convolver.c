@@ -166,7 +166,7 @@ static bool parse_path(struct convolver *c, const char *folder, char *name)
            parse_weights(c, &c->in, n->in_channels, "the inputs of a path") &&
            parse_weights(c, &c->out, n->out_channels, "the outputs of a path");
     impulse.channel = (size_t)channel;
-    if (!good) free(impulse.path);
+    if (!good) free((void *)impulse.path);
     return good && network_add_impulse(n, &impulse, &index, c->fault) &&
            add_terms(c, index, impulse.line);
 }

@@ -92,7 +92,7 @@ bool network_add_term(struct network *network, const struct network_term *term, 
 
 static void release_impulse(struct impulse *impulse)
 {
-    free(impulse->path);
+    free((void *)impulse->path);
     free(impulse->samples);
     free(impulse->values);
     free(impulse->sections);

@@ -30,7 +30,7 @@ enum impulse_source {
 
 struct impulse {
     enum impulse_source source;
-    char *path;          // of a file
+    const char *path;    // of a file, allocated
     char *samples;       // of a recording, see network_list_files
     size_t channel;      // of the file, counted from 0
     uint64_t skip_lines; // of a text file, before its first number

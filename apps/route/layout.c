@@ -11,8 +11,9 @@
 #include "io/frames.h"
 
 // The loudspeakers of WAVE_FORMAT_EXTENSIBLE by the bits of its channel mask, whose order is that
-// of the channels. Directions are within ITU-R BS.2051, for all layouts that have the loudspeaker.
-// Channels of HeSuVi are as PipeWire's sink-virtual-surround-7.1-hesuvi.conf takes them.
+// of the channels. Directions are within the ranges of ITU-R BS.2051, as the EBU ADM Renderer has
+// them (ear 2.1.0, 2051_layouts.yaml), for all of its layouts that have the loudspeaker. Channels
+// of HeSuVi are as PipeWire's sink-virtual-surround-7.1-hesuvi.conf takes them.
 static const struct speaker {
     const char *name;
     struct sofa_direction direction;
@@ -20,7 +21,7 @@ static const struct speaker {
 } speakers[] = {
     {"FL", {30, 0}, {0, 1}},  {"FR", {-30, 0}, {8, 7}},   {"FC", {0, 0}, {6, 13}},
     {"LFE", {0, 0}, {0}},     {"BL", {135, 0}, {4, 5}},   {"BR", {-135, 0}, {12, 11}},
-    {"FLC", {15, 0}, {0}},    {"FRC", {-15, 0}, {0}},     {"BC", {180, 0}, {0}},
+    {"FLC", {22.5, 0}, {0}},  {"FRC", {-22.5, 0}, {0}},   {"BC", {180, 0}, {0}},
     {"SL", {110, 0}, {2, 3}}, {"SR", {-110, 0}, {10, 9}}, {"TC", {0, 90}, {0}},
     {"TFL", {45, 45}, {0}},   {"TFC", {0, 45}, {0}},      {"TFR", {-45, 45}, {0}},
     {"TBL", {135, 45}, {0}},  {"TBC", {180, 45}, {0}},    {"TBR", {-135, 45}, {0}},
@@ -268,7 +269,7 @@ static bool add_ambisonics(struct binaural *b)
 // Opens a SOFA file, and gives the network the rate of the file.
 static bool open_file(struct binaural *b, const struct settings *s, enum ir_layout prefix)
 {
-    const struct impulse file = {.path = (char *)(size_t)b->path};
+    const struct impulse file = {.path = b->path};
     struct audio_info info = {.channels = HESUVI_CHANNELS};
     if (!audio_check_regular(b->path, b->fault)) return false; // a pipe could wait for ever
     if (prefix != IR_HESUVI) info.rate = sofa_rate(b->path, b->fault);
