@@ -16,48 +16,6 @@ static size_t count_firs(const struct matrix *m)
     return m->out_channels * m->in_channels;
 }
 
-static bool add_dry_units(struct matrix *m, const struct settings *s, struct fault *fault)
-{
-    const double factor = pow(10, s->dry / 20);
-    if (factor == 0) return true;
-    const bool one = m->in_channels == 1;
-    if (!one && m->in_channels != m->out_channels)
-        return fault_set(fault, "--dry needs as many outputs as inputs, not %zu and %zu",
-                         m->out_channels, m->in_channels);
-    for (size_t c = 0; c < m->out_channels; c++)
-        if (!matrix_add_unit(m, c, one ? 0 : c, factor, fault)) return false;
-    return true;
-}
-
-static void scale_matrix(struct matrix *m, double decibels)
-{
-    const double factor = pow(10, decibels / 20);
-    if (factor == 1) return;
-    for (size_t i = 0; i < count_firs(m); i++)
-        for (size_t k = 0; m->firs[i].taps && k < m->firs[i].n; k++) m->firs[i].taps[k] *= factor;
-}
-
-// --ir-length and --ir-fade, by the end of all responses together, and --delay.
-static void shorten_and_delay(struct matrix *m, const struct settings *s)
-{
-    size_t length = 0, fade;
-    for (size_t i = 0; i < count_firs(m); i++) {
-        const struct fir *f = &m->firs[i];
-        if (f->taps && f->delay + f->n - 2 * f->lead > length)
-            length = f->delay + f->n - 2 * f->lead;
-    }
-    const size_t end = taps_choose_end(s, length, &fade);
-    for (size_t i = 0; i < count_firs(m); i++) {
-        struct fir *f = &m->firs[i];
-        const size_t kept = 2 * f->lead + (end > f->delay ? end - f->delay : 1);
-        f->delay += (size_t)s->delay;
-        if (end == SIZE_MAX || !f->taps) continue;
-        if (f->n > kept) f->n = kept;
-        for (size_t k = f->lead; k < f->n; k++)
-            f->taps[k] *= taps_fade(f->delay - (size_t)s->delay + k - f->lead, end, fade);
-    }
-}
-
 // Lists the paths that there are, unless these are all or the diagonal. The lead is that of the
 // response that begins first.
 static bool layout_taps(struct taps *t, const struct matrix *m, struct fault *fault)
@@ -88,29 +46,17 @@ static bool layout_taps(struct taps *t, const struct matrix *m, struct fault *fa
     return true;
 }
 
-// Writes a response to its row. False if a tap is not finite.
-static bool write_row(struct taps *t, size_t row, const struct fir *f)
-{
-    const size_t first = row * t->length + f->delay + t->lead - f->lead;
-    bool finite = true;
-    for (size_t k = 0; k < f->n; k++) {
-        taps_set(t, first + k, f->taps[k]);
-        finite = finite && isfinite(taps_at(t, first + k));
-    }
-    return finite;
-}
-
 // Each response is released as soon as it is written.
-static bool fill_taps(struct taps *t, struct matrix *m, const char *name, struct fault *fault)
+static bool fill_taps(struct taps *t, struct matrix *m, struct fault *fault)
 {
     size_t row = 0;
     if (!taps_allocate(t, fault)) return false;
     for (size_t i = 0; i < count_firs(m); i++) {
         struct fir *f = &m->firs[i];
+        const size_t first = row * t->length + f->delay + t->lead - f->lead;
         if (!f->taps) continue;
-        if (!write_row(t, row++, f))
-            return fault_set(fault, "%s: the taps from input %zu to output %zu are not finite",
-                             name, i % m->in_channels + 1, i / m->in_channels + 1);
+        for (size_t k = 0; k < f->n; k++) taps_set(t, first + k, f->taps[k]);
+        row++;
         memory_free(f->taps);
         f->taps = NULL;
     }
@@ -134,11 +80,11 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
                          operand_name(settings, 1), network->list);
     if (!matrix_load(&m, network, signal->rate * (double)settings->up, settings, fault))
         return false;
-    scale_matrix(&m, settings->wet);
-    shorten_and_delay(&m, settings);
-    bool good = add_dry_units(&m, settings, fault);
-    scale_matrix(&m, options_gain(settings));
+    bool good = true;
     size_t heard = 0;
+    for (size_t c = 0; good && isfinite(settings->dry) && c < m.out_channels; c++) // for --dry
+        if (m.in_channels == 1 || c < m.in_channels)
+            good = matrix_add_unit(&m, c, m.in_channels == 1 ? 0 : c, 0, fault);
     while (heard < count_firs(&m) && !m.firs[heard].taps) heard++;
     if (good && heard == count_firs(&m)) {
         report_warning(settings, "%s: has no path from an input to an output: the result is silent",
@@ -146,8 +92,9 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
         good = matrix_add_unit(&m, 0, 0, 0, fault);
     }
     good = good && layout_taps(&t, &m, fault);
-    good = good && fill_taps(&t, &m, network->path, fault);
+    good = good && fill_taps(&t, &m, fault);
     matrix_release(&m);
+    good = good && taps_finish(&t, settings, network->path, fault);
     if (good) *ret = t;
     else taps_release(&t);
     return good;

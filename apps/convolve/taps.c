@@ -18,7 +18,22 @@ size_t taps_count_rows(const struct taps *taps)
     return taps->paths ? taps->n_paths : taps->out_channels * (taps->in_channels / taps->groups);
 }
 
-size_t taps_choose_end(const struct settings *s, size_t length, size_t *ret_fade)
+size_t taps_find_row(const struct taps *taps, size_t out, size_t in)
+{
+    for (size_t i = 0; taps->paths && i < taps->n_paths; i++)
+        if (taps->paths[i].out == out && taps->paths[i].in == in) return i;
+    if (!taps->paths && taps->groups == 1) return out * taps->in_channels + in;
+    return !taps->paths && out == in ? out : SIZE_MAX;
+}
+
+static size_t reals_of(const struct taps *t)
+{
+    return type_is_complex(t->type) ? 2 : 1;
+}
+
+// Where the responses end by --ir-length, and how many frames before it --ir-fade begins. SIZE_MAX:
+// they stay as they are.
+static size_t choose_end(const struct settings *s, size_t length, size_t *ret_fade)
 {
     size_t end = length;
     *ret_fade = (size_t)s->ir_fade;
@@ -33,25 +48,29 @@ size_t taps_choose_end(const struct settings *s, size_t length, size_t *ret_fade
     return end;
 }
 
-double taps_fade(size_t at, size_t end, size_t fade)
+// The factor of a frame of a response that fades, a raised cosine.
+static double fade_at(size_t at, size_t end, size_t fade)
 {
     if (at + fade < end) return 1;
     const double phase = (double)(at + fade - end + 1) / (double)(fade + 1);
     return at < end ? 0.5 + 0.5 * cos(M_PI * phase) : 0;
 }
 
-// What a resampled response has after its end goes.
-static void shorten(struct frames *f, size_t lead, const struct settings *s)
+// --ir-length and --ir-fade. What a resampled response has after its end goes.
+static void shorten(struct taps *t, const struct settings *s)
 {
-    const size_t per_frame = frames_count_scalars(f) / f->n,
-                 frame_bytes = f->channels * partita_type_size(f->type);
+    const size_t reals = reals_of(t), bytes = partita_type_size(t->type), before = t->length;
     size_t fade;
-    const size_t end = taps_choose_end(s, f->n - 2 * lead, &fade);
+    const size_t end = choose_end(s, before - 2 * t->lead, &fade);
     if (end == SIZE_MAX) return;
-    f->n = end + 2 * lead;
-    for (size_t i = lead + end - fade; i < f->n; i++)
-        samples_scale((char *)f->data + i * frame_bytes, per_frame, type_is_double(f->type),
-                      taps_fade(i - lead, end, fade));
+    t->length = end + 2 * t->lead;
+    for (size_t r = 0; r < taps_count_rows(t); r++) {
+        char *row = (char *)t->data + r * t->length * bytes;
+        memmove(row, (char *)t->data + r * before * bytes, t->length * bytes);
+        for (size_t i = t->lead + end - fade; i < t->length; i++)
+            samples_scale(row + i * bytes, reals, type_is_double(t->type),
+                          fade_at(i - t->lead, end, fade));
+    }
 }
 
 static bool fit_rate(struct frames *f, size_t *ret_lead, double rate,
@@ -159,41 +178,34 @@ static bool prepend_zeros(struct taps *t, size_t n, struct fault *fault)
     return true;
 }
 
-// Deinterleaves n channels of frames, the chosen ones unless that is NULL, to one row of taps per
-// path from an input to an output; a mono response is repeated for every channel.
-static bool taps_deinterleave(struct taps *t, const struct frames *f, const size_t *chosen,
-                              size_t n, int order, struct fault *fault)
-{
-    const size_t paths = taps_count_rows(t), bytes = partita_type_size(f->type);
-    t->length = f->n;
-    t->type = f->type;
-    if (!taps_allocate(t, fault)) return false;
-    const bool exchanged = t->groups == 1 && order != MATRIX_OUT_IN; // rows are [out][in]
-    for (size_t c = 0; c < paths; c++) {
-        const size_t i =
-            (exchanged ? c % t->in_channels * t->out_channels + c / t->in_channels : c) % n;
-        frames_copy_channel(f, chosen ? chosen[i] : i, (char *)t->data + c * f->n * bytes);
-    }
-    return true;
-}
-
 // --dry: a unit impulse at time 0, from every input to the output of the same number. Being part of
 // the filter it has no latency of its own, and is in every shard.
 static bool add_dry(struct taps *t, const struct settings *s, struct fault *fault)
 {
-    const size_t per_output = t->in_channels / t->groups,
-                 scalars = type_is_complex(t->type) ? 2 : 1;
     const double factor = pow(10, (options_gain(s) + s->dry) / 20);
     if (factor == 0) return true;
-    if (per_output > 1 && t->in_channels != t->out_channels)
+    if (t->in_channels > 1 && t->in_channels != t->out_channels)
         return fault_set(fault, "--dry needs as many outputs as inputs, not %zu and %zu",
                          t->out_channels, t->in_channels);
     for (size_t o = 0; o < t->out_channels; o++) {
-        const size_t row = o * per_output + (per_output > 1 ? o : 0);
-        const size_t at = (row * t->length + t->lead) * scalars;
+        const size_t row = taps_find_row(t, o, t->in_channels > 1 ? o : 0),
+                     at = (row * t->length + t->lead) * reals_of(t);
         taps_set(t, at, taps_at(t, at) + factor);
     }
     return true;
+}
+
+bool taps_finish(struct taps *taps, const struct settings *s, const char *name, struct fault *fault)
+{
+    shorten(taps, s);
+    const size_t reals = reals_of(taps), n = taps_count_rows(taps) * taps->length * reals;
+    samples_scale(taps->data, n, type_is_double(taps->type),
+                  pow(10, (options_gain(s) + s->wet) / 20));
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(taps_at(taps, i)))
+            return fault_set(fault, "%s: frame %zu is %f; taps must be finite", name,
+                             i / reals % taps->length, taps_at(taps, i));
+    return prepend_zeros(taps, (size_t)s->delay, fault) && add_dry(taps, s, fault);
 }
 
 // Taps take four times their size: as read, as rows, and as zero-padded spectra.
@@ -258,40 +270,23 @@ static bool join_shapes(struct audio_info *ret, struct audio_reader *const *read
     return true;
 }
 
-// Appends the channels of `more` to those of `f`; the shorter of both gets zeros at its end.
-static bool append_channels(struct frames *f, const struct frames *more, struct fault *fault)
+// One row of taps for each path from an input to an output: those of the chosen channels of all
+// files, unless that is NULL; a mono response is repeated for every channel. The shorter ones get
+// zeros at their end.
+static bool fill_rows(struct taps *t, const struct frames *files, const size_t *chosen, size_t n,
+                      int order, struct fault *fault)
 {
-    const size_t bytes = partita_type_size(f->type), n = f->n > more->n ? f->n : more->n;
-    const size_t channels = f->channels + more->channels, at = f->channels * bytes;
-    if (n > FRAMES_MAX_SAMPLES / channels)
-        return fault_set(fault, "%zu frames of %zu channels are too long to be a filter", n,
-                         channels);
-    char *data = memory_allocate_zeros(n * channels * bytes);
-    if (!data) return memory_fault(fault, "a filter of %zu frames", n);
-    for (size_t i = 0; i < f->n; i++)
-        memcpy(data + i * channels * bytes, (char *)f->data + i * at, at);
-    for (size_t i = 0; i < more->n; i++)
-        memcpy(data + i * channels * bytes + at, (char *)more->data + i * more->channels * bytes,
-               more->channels * bytes);
-    memory_free(f->data);
-    *f = (struct frames){data, n, channels, f->type};
-    return true;
-}
-
-static bool read_files(struct frames *f, struct audio_reader *const *readers,
-                       const struct settings *s, struct fault *fault)
-{
-    for (int i = 0; i < s->n_irs; i++) {
-        struct frames file = {0};
-        const char *name = i ? s->files[i] : operand_name(s, 0);
-        bool good = frames_read(&file, readers[i], f->type, name, fault);
-        if (good && i == 0) {
-            *f = file;
-            continue;
-        }
-        good = good && append_channels(f, &file, fault);
-        frames_release(&file);
-        if (!good) return false;
+    const bool exchanged = t->groups == 1 && order != MATRIX_OUT_IN; // rows are [out][in]
+    const size_t rows = taps_count_rows(t);
+    if (!taps_allocate(t, fault)) return false;
+    for (size_t r = 0; r < rows; r++) {
+        const size_t i =
+            (exchanged ? r % t->in_channels * t->out_channels + r / t->in_channels : r) % n;
+        size_t channel = chosen ? chosen[i] : i;
+        const struct frames *f = files;
+        while (channel >= f->channels) channel -= f++->channels;
+        frames_copy_channel(f, channel,
+                            (char *)t->data + r * t->length * partita_type_size(t->type));
     }
     return true;
 }
@@ -338,26 +333,23 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
                struct fault *fault)
 {
     struct audio_info info;
-    const char *name = operand_name(settings, 0);
-    struct frames f = {.type = type};
-    struct taps t = {0};
+    struct frames files[MAX_WORDS] = {{.data = NULL}};
+    struct taps t = {.type = type};
     size_t chosen[MAX_WORDS];
     bool good = join_shapes(&info, readers, settings, fault) &&
                 taps_choose_channels(chosen, &info, settings, fault) &&
                 map_channels(&t, &info, signal->channels, settings, fault) &&
-                check_memory(&info, type, settings, fault) &&
-                read_files(&f, readers, settings, fault) &&
-                fit_rate(&f, &t.lead, info.rate, signal, settings, fault);
-    if (good) {
-        shorten(&f, t.lead, settings);
-        samples_scale(f.data, frames_count_scalars(&f), type_is_double(type),
-                      pow(10, (options_gain(settings) + settings->wet) / 20));
-        good = frames_check_finite(&f, name, fault) &&
-               taps_deinterleave(&t, &f, settings->ir_channel ? chosen : NULL, info.channels,
-                                 settings->matrix_order, fault) &&
-               prepend_zeros(&t, (size_t)settings->delay, fault) && add_dry(&t, settings, fault);
+                check_memory(&info, type, settings, fault);
+    for (int i = 0; good && i < settings->n_irs; i++) {
+        const char *name = i ? settings->files[i] : operand_name(settings, 0);
+        good = frames_read(&files[i], readers[i], type, name, fault) &&
+               fit_rate(&files[i], &t.lead, info.rate, signal, settings, fault);
+        if (good && files[i].n > t.length) t.length = files[i].n;
     }
-    frames_release(&f);
+    good = good && fill_rows(&t, files, settings->ir_channel ? chosen : NULL, info.channels,
+                             settings->matrix_order, fault);
+    for (int i = 0; i < settings->n_irs; i++) frames_release(&files[i]);
+    good = good && taps_finish(&t, settings, operand_name(settings, 0), fault);
     if (good) *ret = t;
     else taps_release(&t);
     return good;
@@ -366,7 +358,7 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
 // The energy of all rows in a frame.
 static double energy_at(const struct taps *t, size_t frame)
 {
-    const size_t reals = type_is_complex(t->type) ? 2 : 1, n = taps_count_rows(t) * reals;
+    const size_t reals = reals_of(t), n = taps_count_rows(t) * reals;
     double energy = 0;
     for (size_t r = 0; r < n; r++) {
         const size_t i = (r / reals * t->length + frame) * reals + r % reals;

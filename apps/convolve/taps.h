@@ -74,15 +74,15 @@ bool taps_open(struct audio_reader **ret_readers, const struct settings *setting
 // Makes all taps zero, in memory for taps->length in each row.
 bool taps_allocate(struct taps *taps, struct fault *fault);
 
-// Rows of `length` taps in taps->data.
+// Rows of `length` taps in taps->data, and the number of that from an input to an output; SIZE_MAX:
+// there is none.
 size_t taps_count_rows(const struct taps *taps);
+size_t taps_find_row(const struct taps *taps, size_t out, size_t in);
 
-// Where a response of `length` frames ends by --ir-length, and how many frames before its end
-// --ir-fade begins. SIZE_MAX: it stays as it is.
-size_t taps_choose_end(const struct settings *settings, size_t length, size_t *ret_fade);
-
-// The factor of a frame of a response that fades, a raised cosine.
-double taps_fade(size_t at, size_t end, size_t fade);
+// Applies --ir-length, --ir-fade, --wet, --gain, --delay and --dry, for which each output has a
+// path from the input of its number, or from the only one. `name` is that of the responses.
+bool taps_finish(struct taps *taps, const struct settings *settings, const char *name,
+                 struct fault *fault);
 
 // The delay of the taps in frames, without the lead: the mean of their positions, weighted with
 // their energies. It is the mean group delay, weighted with the squared magnitude of the frequency

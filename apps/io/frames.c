@@ -48,26 +48,12 @@ static bool read_all(struct frames *f, struct audio_reader *reader, const char *
     return fault_set(fault, "%s: holds no samples", name);
 }
 
-bool frames_read(struct frames *ret, struct audio_reader *reader, enum partita_type type,
-                 const char *name, struct fault *fault)
-{
-    struct frames f = {.channels = audio_reader_info(reader)->channels, .type = type};
-    const struct sigmf_use whole = {.end = INT64_MAX, .up = 1};
-    if (audio_check_captures(reader, &whole, fault) && read_all(&f, reader, name, fault) &&
-        frames_check_finite(&f, name, fault)) {
-        *ret = f;
-        return true;
-    }
-    frames_release(&f);
-    return false;
-}
-
 size_t frames_count_scalars(const struct frames *frames)
 {
     return frames->n * frames->channels * (type_is_complex(frames->type) ? 2 : 1);
 }
 
-bool frames_check_finite(const struct frames *f, const char *name, struct fault *fault)
+static bool check_finite(const struct frames *f, const char *name, struct fault *fault)
 {
     size_t n = frames_count_scalars(f), per_frame = n / f->n;
     for (size_t i = 0; i < n; i++) {
@@ -77,6 +63,20 @@ bool frames_check_finite(const struct frames *f, const char *name, struct fault 
                              v);
     }
     return true;
+}
+
+bool frames_read(struct frames *ret, struct audio_reader *reader, enum partita_type type,
+                 const char *name, struct fault *fault)
+{
+    struct frames f = {.channels = audio_reader_info(reader)->channels, .type = type};
+    const struct sigmf_use whole = {.end = INT64_MAX, .up = 1};
+    if (audio_check_captures(reader, &whole, fault) && read_all(&f, reader, name, fault) &&
+        check_finite(&f, name, fault)) {
+        *ret = f;
+        return true;
+    }
+    frames_release(&f);
+    return false;
 }
 
 void frames_copy_channel(const struct frames *frames, size_t channel, void *row)

@@ -20,9 +20,6 @@ struct frames {
 bool frames_read(struct frames *ret, struct audio_reader *reader, enum partita_type type,
                  const char *name, struct fault *fault);
 
-// Fails, with a fault that names the file, if a sample is not finite.
-bool frames_check_finite(const struct frames *frames, const char *name, struct fault *fault);
-
 // Converts a response to another sample rate (Hz), with the same frequency response: multiplies it
 // by rate_in / rate_out, since the response of a filter is a sum over taps, whose number changes.
 // *ret_lead frames, which the interpolation adds, now precede its start, and as many follow its
