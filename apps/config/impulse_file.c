@@ -12,7 +12,9 @@ static bool open_file(struct audio_reader **ret, const struct impulse *impulse, 
 {
     if (strcmp(impulse->path, "-") == 0)
         return fault_set(
-            fault, "-: taps of a configuration or a chain are in files, not in standard input");
+            fault,
+            "-: taps of a configuration or a chain are in files, like those of `partita live`, not "
+            "in standard input");
     if (impulse->source == IMPULSE_FILE && sofa_is_named(impulse->path))
         return fault_set(fault, "%s: is a SOFA file: give it as IR, not in --config",
                          impulse->path);
@@ -44,17 +46,19 @@ static bool read_whole(struct impulse_file *file, const struct impulse *impulse,
     if (file->kept && is_same_file(file->kept, impulse)) return true;
     impulse_file_release(file);
     if (!open_file(&reader, impulse, file->max_channels, fault)) return false;
-    bool good = !audio_reader_info(reader)->encoding.is_complex ||
-                fault_set(fault, "%s: complex taps; a configuration or a chain needs real ones",
-                          impulse->path);
+    bool good =
+        !audio_reader_info(reader)->encoding.is_complex ||
+        fault_set(fault, "%s: complex taps, which configurations, chains and sound do not have",
+                  impulse->path);
     good = good && frames_read(&file->frames, reader, PARTITA_F64, impulse->path, fault);
     if (good && audio_shortfall(reader)) {
-        frames_release(&file->frames);
-        good = fault_set(fault, "%s", audio_shortfall(reader));
+        snprintf(file->notes.shortfall, NOTE_SIZE, "%s", audio_shortfall(reader));
+        good = file->may_be_short || fault_set(fault, "%s", audio_shortfall(reader));
     }
+    if (!good) frames_release(&file->frames);
     file->rate = audio_reader_info(reader)->rate;
     if (good && *audio_reader_info(reader)->note)
-        snprintf(file->note, sizeof file->note, "%s", audio_reader_info(reader)->note);
+        snprintf(file->notes.note, NOTE_SIZE, "%s", audio_reader_info(reader)->note);
     audio_reader_close(reader);
     if (good) file->kept = impulse;
     return good;

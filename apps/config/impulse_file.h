@@ -11,13 +11,20 @@
 // and in each filter that it consists of, so that some ten of these hardly matter.
 enum { OUTER_TAIL = 160, INNER_TAIL = 180 };
 
+// How the last file that did so contradicts its header; empty: none did.
+struct impulse_notes {
+    char note[NOTE_SIZE];      // audio_info.note, which the caller may print and empty
+    char shortfall[NOTE_SIZE]; // what it lacks
+};
+
 struct impulse_file {
     size_t max_channels;
+    bool may_be_short;          // else files that lack something are refused
     double signal_rate;         // for which responses of sections are computed; 0: unknown
     const struct impulse *kept; // whose file `frames` is; NULL: none
     struct frames frames;
     double rate;
-    char note[NOTE_SIZE]; // audio_info.note of the file; the caller prints and empties it
+    struct impulse_notes notes;
 };
 
 // The frames of an impulse, of one channel in double, which the caller releases, and the rate of

@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/report.h"
-#include "impulse_file.h"
 #include "io/frames.h"
 
 struct matrix_loader {
@@ -147,8 +146,11 @@ static bool load_impulse(struct matrix_loader *l, size_t index)
     fir_release(&l->impulse);
     l->loaded = IMPULSE_UNIT;
     if (!impulse_file_read(&l->file, l->network, impulse, &f, &rate, l->fault)) return false;
-    if (*l->file.note) report_warning(l->settings, "%s", l->file.note);
-    *l->file.note = 0;
+    char *note = l->file.notes.note;
+    if (*note && !l->file.may_be_short) {
+        report_warning(l->settings, "%s", note);
+        *note = 0;
+    }
     if (impulse->note)
         report_warning(l->settings, "%s:%d: %s", l->network->path, impulse->line, impulse->note);
     if (!(rate > 0)) rate = known;
@@ -276,13 +278,14 @@ static void cut_responses(const struct matrix_loader *l, struct matrix *m)
 bool matrix_load(struct matrix *ret, const struct network *network, double rate,
                  const struct settings *settings, struct fault *fault)
 {
-    struct matrix_loader l = {
-        .network = network,
-        .settings = settings,
-        .rate = rate,
-        .loaded = IMPULSE_UNIT,
-        .file = {.max_channels = options_max_channels(settings), .signal_rate = rate},
-        .fault = fault};
+    struct matrix_loader l = {.network = network,
+                              .settings = settings,
+                              .rate = rate,
+                              .loaded = IMPULSE_UNIT,
+                              .file = {.max_channels = options_max_channels(settings),
+                                       .may_be_short = settings->command == COMMAND_LIVE,
+                                       .signal_rate = rate},
+                              .fault = fault};
     struct matrix m = {0};
     char text[RATE_TEXT];
     const bool other_rate = network->rate > 0 && rate > 0 && !rates_agree(network->rate, rate) &&
@@ -298,6 +301,7 @@ bool matrix_load(struct matrix *ret, const struct network *network, double rate,
                          network->path, network->rate, name_rate(settings, rate, text));
     const bool good = compute_stages(&l, &m);
     if (good) cut_responses(&l, &m);
+    m.notes = l.file.notes;
     fir_release(&l.impulse);
     impulse_file_release(&l.file);
     if (good) *ret = m;

@@ -5,6 +5,7 @@
 #define PARTITA_APPS_MATRIX_H
 
 #include "cli/options.h"
+#include "impulse_file.h"
 #include "network.h"
 
 // taps[k] belongs to frame delay + k - lead; the last `lead` taps follow the end of the response.
@@ -17,7 +18,8 @@ struct fir {
 
 struct matrix {
     size_t out_channels, in_channels;
-    struct fir *firs; // [out_channels][in_channels]
+    struct fir *firs;           // [out_channels][in_channels]
+    struct impulse_notes notes; // of `live`, which says them when they concern it; else printed
 };
 
 // Reads the files of a network, resamples what has another rate than `rate` Hz if --resample-ir

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/ir_name.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "io/bytes/bytes.h"
@@ -48,6 +49,8 @@ bool network_fault(const struct network *network, int line, struct fault *fault,
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    const char *path = ir_name_path(network->path, NULL);
+    if (!line && strncmp(text, path, strlen(path)) == 0) return fault_set(fault, "%s", text);
     return line ? fault_set(fault, "%s:%d: %s", network->path, line, text)
                 : fault_set(fault, "%s: %s", network->path, text);
 }

@@ -113,7 +113,8 @@ void network_release(struct network *network);
 
 // What follows is for the parsers. All return false with a fault.
 
-// "path:line: " and the message; without a line, which is 0 where there is none.
+// "path:line: " and the message; without a line, which is 0 where there is none. Then a message
+// that begins with the path is complete.
 __attribute__((format(printf, 4, 5))) bool network_fault(const struct network *network, int line,
                                                          struct fault *fault, const char *format,
                                                          ...);

@@ -93,6 +93,7 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
     }
     good = good && layout_taps(&t, &m, fault);
     good = good && fill_taps(&t, &m, fault);
+    t.notes = m.notes;
     matrix_release(&m);
     good = good && taps_finish(&t, settings, network->path, fault);
     if (good) *ret = t;

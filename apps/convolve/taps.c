@@ -12,6 +12,7 @@
 #include "base/sample_type.h"
 #include "cli/report.h"
 #include "io/frames.h"
+#include "route/route.h"
 
 size_t taps_count_rows(const struct taps *taps)
 {
@@ -56,21 +57,27 @@ static double fade_at(size_t at, size_t end, size_t fade)
     return at < end ? 0.5 + 0.5 * cos(M_PI * phase) : 0;
 }
 
+void taps_keep(struct taps *taps, size_t first, size_t n)
+{
+    const size_t bytes = partita_type_size(taps->type);
+    for (size_t r = 0; r < taps_count_rows(taps); r++)
+        memmove((char *)taps->data + r * n * bytes,
+                (char *)taps->data + (r * taps->length + first) * bytes, n * bytes);
+    taps->length = n;
+}
+
 // --ir-length and --ir-fade. What a resampled response has after its end goes.
 static void shorten(struct taps *t, const struct settings *s)
 {
-    const size_t reals = reals_of(t), bytes = partita_type_size(t->type), before = t->length;
+    const size_t reals = reals_of(t), bytes = partita_type_size(t->type);
     size_t fade;
-    const size_t end = choose_end(s, before - 2 * t->lead, &fade);
+    const size_t end = choose_end(s, t->length - 2 * t->lead, &fade);
     if (end == SIZE_MAX) return;
-    t->length = end + 2 * t->lead;
-    for (size_t r = 0; r < taps_count_rows(t); r++) {
-        char *row = (char *)t->data + r * t->length * bytes;
-        memmove(row, (char *)t->data + r * before * bytes, t->length * bytes);
+    taps_keep(t, 0, end + 2 * t->lead);
+    for (size_t r = 0; r < taps_count_rows(t); r++)
         for (size_t i = t->lead + end - fade; i < t->length; i++)
-            samples_scale(row + i * bytes, reals, type_is_double(t->type),
-                          fade_at(i - t->lead, end, fade));
-    }
+            samples_scale((char *)t->data + (r * t->length + i) * bytes, reals,
+                          type_is_double(t->type), fade_at(i - t->lead, end, fade));
 }
 
 static bool fit_rate(struct frames *f, size_t *ret_lead, double rate,
@@ -100,55 +107,6 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, double rate,
                   operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), times,
                   before, f->n - 2 * *ret_lead);
     return true;
-}
-
-enum { SHAPE_SIZE = 96 };
-
-// Channels and frames; for an array also the order of axes, a frequent mistake.
-static void describe_shape(const struct audio_info *info, char shape[SHAPE_SIZE])
-{
-    int n = snprintf(shape, SHAPE_SIZE, "%zu channel%s", info->channels,
-                     info->channels == 1 ? "" : "s");
-    if (info->frames == SIZE_UNKNOWN) return;
-    snprintf(shape + n, (size_t)(SHAPE_SIZE - n), " of %llu frames%s",
-             (unsigned long long)info->frames,
-             info->container == CONTAINER_NPY ? " ([channels, frames])" : "");
-}
-
-// Which channel of IR filters which channel of IN into which channel of OUT.
-static bool map_channels(struct taps *t, const struct audio_info *info, size_t n_in,
-                         const struct settings *settings, struct fault *fault)
-{
-    const char *ir = operand_name(settings, 0), *in = operand_name(settings, 1);
-    char shape[SHAPE_SIZE];
-    size_t n_ir = info->channels;
-    describe_shape(info, shape);
-    t->in_channels = t->out_channels = t->groups = n_in;
-    if (settings->true_stereo && (n_ir != 4 || n_in != 2))
-        return fault_set(fault,
-                         "%s: %s; %s has %zu channel%s: --true-stereo needs a response of 4 "
-                         "channels and an input of 2",
-                         ir, shape, in, n_in, n_in == 1 ? "" : "s");
-    if (settings->matrix || info->outputs) {
-        t->out_channels = n_ir / n_in;
-        t->groups = 1;
-        if (info->outputs && n_ir / info->outputs != n_in)
-            return fault_set(fault,
-                             "%s: is a matrix of %zu outputs and %zu inputs; %s has %zu channels",
-                             ir, info->outputs, n_ir / info->outputs, in, n_in);
-        if (n_ir % n_in == 0) return true;
-        return fault_set(fault, "%s: %s; %s has %zu channels: --matrix needs a multiple of %zu", ir,
-                         shape, in, n_in, n_in);
-    }
-    if (n_ir == n_in || n_ir == 1) return true;
-    t->out_channels = n_ir;
-    t->groups = 1;
-    if (n_in == 1) return true;
-    return fault_set(fault,
-                     "%s: %s; %s has %zu channels: the filter needs 1 or %zu channels, or a "
-                     "multiple of %zu with --matrix%s",
-                     ir, shape, in, n_in, n_in, n_in,
-                     n_ir == 4 && n_in == 2 ? " or --true-stereo" : "");
 }
 
 bool taps_allocate(struct taps *taps, struct fault *fault)
@@ -228,28 +186,6 @@ static bool check_memory(const struct audio_info *info, enum partita_type type,
                          : "");
 }
 
-bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
-                          const struct settings *settings, struct fault *fault)
-{
-    const char *list = settings->ir_channel, *at = list;
-    char *end;
-    size_t n = 0;
-    if (!list) return true;
-    do {
-        const unsigned long channel = strtoul(at, &end, 10);
-        if (end == at || (*end && *end != ',') || n == MAX_WORDS || channel - 1 >= info->channels)
-            return fault_usage(fault,
-                               "--ir-channel %s: must be numbers from 1 to %zu, the channels of "
-                               "IR, at most %d, with commas between them",
-                               list, info->channels, (int)MAX_WORDS);
-        chosen[n++] = channel - 1;
-        at = end + 1;
-    } while (*end);
-    info->channels = n;
-    info->outputs = 0;
-    return true;
-}
-
 // The shape of all readers together.
 static bool join_shapes(struct audio_info *ret, struct audio_reader *const *readers,
                         const struct settings *s, struct fault *fault)
@@ -271,22 +207,19 @@ static bool join_shapes(struct audio_info *ret, struct audio_reader *const *read
 }
 
 // One row of taps for each path from an input to an output: those of the chosen channels of all
-// files, unless that is NULL; a mono response is repeated for every channel. The shorter ones get
-// zeros at their end.
-static bool fill_rows(struct taps *t, const struct frames *files, const size_t *chosen, size_t n,
-                      int order, struct fault *fault)
+// files, unless that is NULL. The shorter ones get zeros at their end.
+static bool fill_rows(struct taps *t, const struct frames *files, const size_t *chosen,
+                      const struct route_map *map, struct fault *fault)
 {
-    const bool exchanged = t->groups == 1 && order != MATRIX_OUT_IN; // rows are [out][in]
-    const size_t rows = taps_count_rows(t);
+    const size_t rows = taps_count_rows(t), row_bytes = t->length * partita_type_size(t->type);
     if (!taps_allocate(t, fault)) return false;
     for (size_t r = 0; r < rows; r++) {
         const size_t i =
-            (exchanged ? r % t->in_channels * t->out_channels + r / t->in_channels : r) % n;
+            map->matrix ? route_channel(map, r / map->in, r % map->in) : route_channel(map, r, r);
         size_t channel = chosen ? chosen[i] : i;
         const struct frames *f = files;
         while (channel >= f->channels) channel -= f++->channels;
-        frames_copy_channel(f, channel,
-                            (char *)t->data + r * t->length * partita_type_size(t->type));
+        frames_copy_channel(f, channel, (char *)t->data + r * row_bytes);
     }
     return true;
 }
@@ -335,19 +268,22 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
     struct audio_info info;
     struct frames files[MAX_WORDS] = {{.data = NULL}};
     struct taps t = {.type = type};
+    struct route_map map = {.from = operand_name(settings, 1), .in = signal->channels};
     size_t chosen[MAX_WORDS];
     bool good = join_shapes(&info, readers, settings, fault) &&
-                taps_choose_channels(chosen, &info, settings, fault) &&
-                map_channels(&t, &info, signal->channels, settings, fault) &&
+                route_choose_channels(chosen, &info, settings, fault) &&
+                route_map_channels(&map, settings, NULL, &info, fault) &&
                 check_memory(&info, type, settings, fault);
+    t.in_channels = map.in;
+    t.out_channels = map.out;
+    t.groups = map.matrix ? 1 : map.in;
     for (int i = 0; good && i < settings->n_irs; i++) {
         const char *name = i ? settings->files[i] : operand_name(settings, 0);
         good = frames_read(&files[i], readers[i], type, name, fault) &&
                fit_rate(&files[i], &t.lead, info.rate, signal, settings, fault);
         if (good && files[i].n > t.length) t.length = files[i].n;
     }
-    good = good && fill_rows(&t, files, settings->ir_channel ? chosen : NULL, info.channels,
-                             settings->matrix_order, fault);
+    good = good && fill_rows(&t, files, settings->ir_channel ? chosen : NULL, &map, fault);
     for (int i = 0; i < settings->n_irs; i++) frames_release(&files[i]);
     good = good && taps_finish(&t, settings, operand_name(settings, 0), fault);
     if (good) *ret = t;

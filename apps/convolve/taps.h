@@ -6,9 +6,8 @@
 
 #include "base/sample_type.h"
 #include "cli/options.h"
+#include "config/impulse_file.h"
 #include "io/audio.h"
-
-struct network;
 
 struct taps_path {
     size_t out, in;
@@ -25,6 +24,7 @@ struct taps {
     size_t zeros;  // before these, from taps_align
     size_t centre; // by which --rate-out delays them, and the result begins later
     size_t in_channels, out_channels, groups;
+    struct impulse_notes notes; // see struct matrix
 };
 
 // Number i of the reals in `data`.
@@ -63,10 +63,6 @@ bool taps_design(struct taps *ret, const struct partita_design *design, enum par
 bool resampler_apply(struct taps *taps, struct settings *settings, double rate,
                      struct fault *fault);
 
-// Makes the channels of IR those of --ir-channel, whose numbers are counted from 0 here.
-bool taps_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
-                          const struct settings *settings, struct fault *fault);
-
 // Opens the settings->n_irs files of IR. raw: the encoding of --ir-format; NULL: not given.
 bool taps_open(struct audio_reader **ret_readers, const struct settings *settings,
                const struct encoding *raw, struct fault *fault);
@@ -78,6 +74,9 @@ bool taps_allocate(struct taps *taps, struct fault *fault);
 // there is none.
 size_t taps_count_rows(const struct taps *taps);
 size_t taps_find_row(const struct taps *taps, size_t out, size_t in);
+
+// Makes n frames from `first` on all that there is.
+void taps_keep(struct taps *taps, size_t first, size_t n);
 
 // Applies --ir-length, --ir-fade, --wet, --gain, --delay and --dry, for which each output has a
 // path from the input of its number, or from the only one. `name` is that of the responses.

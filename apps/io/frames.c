@@ -101,22 +101,17 @@ void frames_release(struct frames *frames)
     frames->data = NULL;
 }
 
-float rows_peak(const struct rows *rows)
+size_t rows_first_above(const struct rows *rows, float share, size_t end)
 {
+    const size_t length = rows->length, n = rows->n * length;
     float peak = 0;
-    for (size_t i = 0; i < rows->n * rows->length; i++) peak = fmaxf(peak, fabsf(rows->samples[i]));
-    return peak;
-}
-
-size_t rows_first_above(const struct rows *rows, float level, size_t end)
-{
-    for (size_t r = 0; r < rows->n; r++)
-        for (size_t i = 0; i < end; i++)
-            if (fabsf(rows->samples[r * rows->length + i]) >= level) end = i;
+    for (size_t i = 0; i < n; i++) peak = fmaxf(peak, fabsf(rows->samples[i]));
+    for (size_t i = 0; i < n; i++)
+        if (i % length < end && fabsf(rows->samples[i]) >= share * peak) end = i % length;
     return end;
 }
 
 size_t rows_omitted_lead(const struct rows *rows, size_t lead)
 {
-    return rows_first_above(rows, 0.01f * rows_peak(rows), lead);
+    return rows_first_above(rows, 0.01f, lead);
 }

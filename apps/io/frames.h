@@ -44,10 +44,9 @@ struct rows {
     size_t n, length;
 };
 
-float rows_peak(const struct rows *rows);
-
-// The first frame before `end` in which any row reaches the level; `end` if none does.
-size_t rows_first_above(const struct rows *rows, float level, size_t end);
+// The first frame before `end` in which any row reaches a share of the peak of all; `end` if none
+// does.
+size_t rows_first_above(const struct rows *rows, float share, size_t end);
 
 // How many frames to omit from the start of resampled responses: their lead, `lead` frames long,
 // consists of interpolation pulses and would add latency. Its frames below 1 % of the peak are

@@ -4,6 +4,7 @@
 #include "route.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,36 +53,100 @@ void route_adopt(struct settings *settings)
     s->is_route = true;
 }
 
-// Appends a stage in which response k of a file, an impulse from `first` on, leads from input i to
-// output o: one response for every channel, one for each channel, or a matrix.
+bool route_choose_channels(size_t chosen[MAX_WORDS], struct audio_info *info,
+                           const struct settings *settings, struct fault *fault)
+{
+    const char *list = settings->ir_channel, *at = list;
+    char *end;
+    size_t n = 0;
+    if (!list) return true;
+    do {
+        const unsigned long channel = strtoul(at, &end, 10);
+        if (end == at || (*end && *end != ',') || n == MAX_WORDS || channel - 1 >= info->channels)
+            return fault_usage(fault,
+                               "--ir-channel %s: must be numbers from 1 to %zu, the channels of "
+                               "IR, at most %d, with commas between them",
+                               list, info->channels, (int)MAX_WORDS);
+        chosen[n++] = channel - 1;
+        at = end + 1;
+    } while (*end);
+    info->channels = n;
+    info->outputs = 0;
+    return true;
+}
+
+// Channels and frames; for an array also the order of axes, a frequent mistake.
+static bool map_fault(const struct route_map *map, const char *path, const struct audio_info *file,
+                      const char *needs, struct fault *fault)
+{
+    char frames[64] = "";
+    if (file->frames != SIZE_UNKNOWN)
+        snprintf(frames, sizeof frames, " of %llu frames%s", (unsigned long long)file->frames,
+                 file->container == CONTAINER_NPY ? " ([channels, frames])" : "");
+    return fault_set(fault, "%s: %zu channel%s%s; %s has %zu channel%s: %s", path, file->channels,
+                     file->channels == 1 ? "" : "s", frames, map->from, map->in,
+                     map->in == 1 ? "" : "s", needs);
+}
+
+bool route_map_channels(struct route_map *map, const struct settings *s, const char *part,
+                        const struct audio_info *file, struct fault *fault)
+{
+    enum ir_layout layout = IR_PLAIN;
+    const char *path = part ? ir_name_path(part, &layout) : operand_name(s, 0);
+    const size_t in = map->in, n = map->channels = file->channels;
+    const bool four = n == 4 && in == 2, one_each = n == 1 || n == in,
+               true_stereo = layout == IR_TRUE_STEREO || (!part && s->true_stereo);
+    char needs[sizeof fault->text];
+    map->matrix =
+        layout != IR_PLAIN || file->outputs || in == 1 || (s->matrix && !(part && one_each));
+    map->by_input = true_stereo || (s->matrix_order == MATRIX_IN_OUT && !(part && file->outputs));
+    map->out = map->matrix ? n / in : in;
+    if (true_stereo && !four)
+        snprintf(needs, sizeof needs,
+                 "true-stereo needs a response of 4 channels and an input of 2");
+    else if (file->outputs && n / file->outputs != in)
+        snprintf(needs, sizeof needs, "it is a matrix of %zu outputs and %zu inputs", file->outputs,
+                 n / file->outputs);
+    else if (map->matrix ? n % in == 0 : one_each) return true;
+    else if (map->matrix) snprintf(needs, sizeof needs, "a matrix needs a multiple of %zu", in);
+    else if (part && four)
+        snprintf(needs, sizeof needs,
+                 "name it true-stereo:%s if they lead from left to left, left to right, right to "
+                 "left, right to right, or matrix:%s if the second and the third are exchanged",
+                 path, path);
+    else
+        snprintf(needs, sizeof needs,
+                 "the filter needs 1 or %zu channels, or a multiple of %zu %s%s%s", in, in,
+                 part ? "as a matrix, named matrix:" : "with --matrix", part ? path : "",
+                 four ? " or --true-stereo" : "");
+    return map_fault(map, path, file, needs, fault);
+}
+
+size_t route_channel(const struct route_map *map, size_t out, size_t in)
+{
+    if (!map->matrix) return map->channels == 1 ? 0 : out;
+    return map->by_input ? in * map->out + out : out * map->in + in;
+}
+
+// Appends a stage of the channels of a file, impulses from `first` on.
 static bool add_stage(struct network *n, const struct settings *s, const char *part, size_t first,
                       const struct audio_info *file, struct fault *fault)
 {
-    enum ir_layout layout;
-    const char *path = ir_name_path(part, &layout);
-    const size_t in = n->out_channels, channels = file->channels;
-    const bool matrix = layout != IR_PLAIN || file->outputs || in == 1 ||
-                        (s->matrix && channels != 1 && channels != in);
-    const bool by_input = layout == IR_TRUE_STEREO || (layout == IR_PLAIN && !file->outputs &&
-                                                       s->matrix_order == MATRIX_IN_OUT);
-    if (matrix ? channels % in != 0 || (file->outputs && channels / file->outputs != in)
-               : channels != 1 && channels != in)
-        return fault_set(fault,
-                         "%s: %s: has %zu channels for %zu; a filter in a chain has 1 channel or "
-                         "as many as come in, or as a matrix (matrix:%s) a multiple of %zu",
-                         n->path, path, channels, in, path, in);
-    const size_t out = matrix ? channels / in : in;
-    if (!network_add_stage(n, out, in, fault)) return false;
-    for (size_t o = 0; o < out; o++) {
-        for (size_t i = matrix ? 0 : o; i < (matrix ? in : o + 1); i++) {
-            const size_t k = !matrix    ? (channels == 1 ? 0 : o)
-                             : by_input ? i * out + o
-                                        : o * in + i;
-            const struct network_term term = {.out = o, .in = i, .impulse = first + k, .gain = 1};
+    const char *signal = s->command == COMMAND_LIVE ? "this run" : operand_name(s, 1);
+    struct route_map m = {.from = n->n_stages ? "the filter before it" : signal,
+                          .in = n->out_channels};
+    struct fault said;
+    if (!route_map_channels(&m, s, part, file, &said))
+        return network_fault(n, 0, fault, "%s", said.text);
+    if (!network_add_stage(n, m.out, m.in, fault)) return false;
+    for (size_t o = 0; o < m.out; o++) {
+        for (size_t i = m.matrix ? 0 : o; i < (m.matrix ? m.in : o + 1); i++) {
+            const struct network_term term = {
+                .out = o, .in = i, .impulse = first + route_channel(&m, o, i), .gain = 1};
             if (!network_add_term(n, &term, fault)) return false;
         }
     }
-    n->out_channels = out;
+    n->out_channels = m.out;
     return true;
 }
 
@@ -93,10 +158,12 @@ static bool add_file(struct network *n, const struct settings *s, const char *pa
     const char *path = ir_name_path(part, NULL);
     struct impulse impulse = {.source = IMPULSE_FILE, .path = strdup(path)};
     struct audio_info file;
-    size_t first, more;
+    size_t first, more, chosen[MAX_WORDS];
     if (!network_add_impulse(n, &impulse, &first, fault)) return false;
     if (!signal) return true;
-    if (!impulse_file_info(&impulse, options_max_channels(s), &file, fault)) return false;
+    if (!impulse_file_info(&impulse, options_max_channels(s), &file, fault) ||
+        !route_choose_channels(chosen, &file, s, fault))
+        return false;
     if (!(signal->rate > 0) && file.rate > 0) {
         if (n->rate > 0 && !rates_agree(n->rate, file.rate))
             return fault_set(fault,
@@ -105,8 +172,10 @@ static bool add_file(struct network *n, const struct settings *s, const char *pa
                              n->path, path, file.rate, n->rate);
         n->rate = file.rate;
     }
+    if (s->ir_channel) n->impulses[first].channel = *chosen;
     for (size_t c = 1; c < file.channels; c++) {
-        struct impulse next = {.source = IMPULSE_FILE, .path = strdup(path), .channel = c};
+        struct impulse next = {
+            .source = IMPULSE_FILE, .path = strdup(path), .channel = s->ir_channel ? chosen[c] : c};
         if (!network_add_impulse(n, &next, &more, fault)) return false;
     }
     return add_stage(n, s, part, first, &file, fault);

@@ -341,7 +341,7 @@ static void channels_that_do_not_fit_are_named(void **state)
     snprintf(remedy, sizeof remedy, "name it %s", h.true_stereo);
     is_refused(set, h.church, remedy);
     snprintf(name, sizeof name, "true-stereo:%s", h.hall);
-    is_refused(set, name, "2 channels for 2 inputs: a true-stereo response has 4 channels");
+    is_refused(set, name, "this run has 2 channels: true-stereo needs a response of 4 channels");
     is_refused(set, h.six, "6 channels");
     snprintf(name, sizeof name, "matrix:%s", h.six);
     is_refused(set, name, "gives 3 output channels for 2 inputs");
@@ -349,9 +349,9 @@ static void channels_that_do_not_fit_are_named(void **state)
     filter_set_close(set);
     assert_false(
         try_to_open(&none, &settings, 2, (const char *[]){h.true_stereo, "--channels=1"}, &fault));
-    assert_non_null(
-        strstr(fault.text,
-               "4 channels for 1 input: a true-stereo response has 4 channels and needs 2 inputs"));
+    assert_non_null(strstr(
+        fault.text,
+        "this run has 1 channel: true-stereo needs a response of 4 channels and an input of 2"));
     remove_halls(&h);
 }
 

@@ -66,7 +66,7 @@ struct filter_set {
     bool loaded;
     struct filter_slot incoming;
     struct fault load_fault;
-    char load_note[NOTE_SIZE]; // response.note
+    char load_note[NOTE_SIZE]; // impulse_notes.note
 };
 
 static bool succeeded(const struct filter_set *set, enum partita_status status, struct fault *fault)
@@ -106,14 +106,14 @@ double filter_set_frequency(const struct filter_set *set, int point)
 static void find_response(struct filter_set *set, struct filter_slot *slot,
                           const struct response *r)
 {
-    double *row = calloc(r->length, sizeof *row);
+    double *row = calloc(r->taps.length, sizeof *row);
     if (row) slot->info.response = calloc(set->shape.out_channels, sizeof *slot->info.response);
     for (size_t out = 0; slot->info.response && out < set->shape.out_channels; out++) {
         const size_t last = set->shape.in_channels - 1;
         const float *taps = response_taps(r, out, out < last ? out : last);
-        for (size_t i = 0; taps && i < r->length; i++) row[i] = (double)taps[i];
+        for (size_t i = 0; taps && i < r->taps.length; i++) row[i] = (double)taps[i];
         for (int k = 0; taps && k < FILTER_POINTS; k++)
-            partita_design_response(row, r->length, filter_set_frequency(set, k) / set->rate,
+            partita_design_response(row, r->taps.length, filter_set_frequency(set, k) / set->rate,
                                     slot->info.response[out][k]);
     }
     free(row);
@@ -124,9 +124,9 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
 {
     const struct response *r = response;
     size_t max_paths = set->shape.in_channels * set->shape.out_channels, n = 0;
-    if (r->length > set->kernel)
+    if (r->taps.length > set->kernel)
         return fault_set(fault, "%s: %zu taps, more than the %zu that are reserved (--max-taps)",
-                         r->path, r->length, set->kernel);
+                         r->path, r->taps.length, set->kernel);
     if (set->diagonal && !r->diagonal)
         return fault_set(
             fault,
@@ -139,15 +139,15 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
         for (size_t in = 0; in < set->shape.in_channels; in++) {
             const float *taps = response_taps(r, out, in);
             if (taps)
-                paths[n++] =
-                    (struct partita_path){.out = out, .in = in, .length = r->length, .taps = taps};
+                paths[n++] = (struct partita_path){
+                    .out = out, .in = in, .length = r->taps.length, .taps = taps};
         }
     }
     enum partita_status status = partita_filter_create_from(
         set->plan, &(struct partita_taps){.paths = paths, .path_count = n}, &ret->filter);
     free(paths);
     ret->pair = r->pair;
-    ret->info.taps = r->length;
+    ret->info.taps = r->taps.length;
     ret->info.onset = r->onset;
     if (!status && set->settings->web) find_response(set, ret, r);
     return !status || fault_set(fault, "%s: %s", r->path, partita_status_string(status));
@@ -199,9 +199,10 @@ static bool load_responses(struct filter_set *set, struct response *responses,
         if (!response_load(&responses[i], set->settings, irs->words[i], &set->shape,
                            &set->direction, fault))
             return false;
-        if (*responses[i].shortfall) report_warning(set->settings, "%s", responses[i].shortfall);
-        if (*responses[i].note) report_warning(set->settings, "%s", responses[i].note);
-        if (responses[i].length > set->kernel) set->kernel = responses[i].length;
+        const struct impulse_notes *notes = &responses[i].taps.notes;
+        if (*notes->shortfall) report_warning(set->settings, "%s", notes->shortfall);
+        if (*notes->note) report_warning(set->settings, "%s", notes->note);
+        if (responses[i].taps.length > set->kernel) set->kernel = responses[i].taps.length;
         set->diagonal = set->diagonal && responses[i].diagonal;
     }
     *request->ret_ir = NULL;
@@ -300,9 +301,10 @@ static void *load_thread(void *argument)
     set->loaded = audio_check_regular(ir_name_path(set->present.ir, NULL), fault) &&
                   response_load(&response, set->settings, set->present.ir, &set->shape,
                                 &set->present.direction, fault) &&
-                  (!*response.shortfall || fault_set(fault, "%s", response.shortfall)) &&
+                  (!*response.taps.notes.shortfall ||
+                   fault_set(fault, "%s", response.taps.notes.shortfall)) &&
                   fill_slot(set, &set->incoming, set->present.ir, &response, fault);
-    memcpy(set->load_note, response.note, sizeof set->load_note);
+    memcpy(set->load_note, response.taps.notes.note, sizeof set->load_note);
     response_release(&response);
     atomic_store_explicit(&set->done, true, memory_order_release);
     return NULL;

@@ -18,15 +18,11 @@ struct response_shape {
 struct response {
     const char *path;
     struct taps taps;
-    size_t first;         // taps omitted at the start
-    size_t length;        // taps used
-    size_t onset;         // see struct filter_info
-    bool diagonal;        // from each input only to the output of the same number
-    bool spread;          // one response from one input to all outputs
-    char shortfall[160];  // what the file lacks; empty: nothing
-    char note[NOTE_SIZE]; // audio_info.note of the file; empty: none
-    struct sofa *sofa;    // of a SOFA file; whoever takes it sets this to NULL
-    int pair;             // of the SOFA file
+    size_t onset;      // see struct filter_info
+    bool diagonal;     // from each input only to the output of the same number
+    bool spread;       // one response from one input to all outputs
+    struct sofa *sofa; // of a SOFA file; whoever takes it sets this to NULL
+    int pair;          // of the SOFA file
 };
 
 // The channels of a run whose first response is `ir`.

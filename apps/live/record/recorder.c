@@ -184,8 +184,8 @@ static bool is_same_path(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
-// False if an output is a file that a configuration or a chain names. One that cannot be read is
-// reported when it is loaded.
+// False if an output is a file that an IR names. One that cannot be read is reported when it is
+// loaded.
 static bool differs_from_files(const struct settings *s, const char *out, const char *ir,
                                struct fault *fault)
 {
@@ -206,13 +206,8 @@ static bool differs_from_files(const struct settings *s, const char *out, const 
 static bool differs_from_filters(const struct settings *s, const char *out, struct fault *fault)
 {
     bool good = true;
-    char buffer[PATH_MAX];
-    for (int i = 0; out && good && i < s->irs.n; i++) {
-        const char *path = ir_name_path(s->irs.words[i], NULL);
-        good = temp_differs(out, (const char *[]){path, sigmf_samples(path, buffer)}, 2, fault) &&
-               (!route_is_named(s, s->irs.words[i]) ||
-                differs_from_files(s, out, s->irs.words[i], fault));
-    }
+    for (int i = 0; out && good && i < s->irs.n; i++)
+        good = differs_from_files(s, out, s->irs.words[i], fault);
     return good;
 }
 
