@@ -135,13 +135,31 @@ static const char *name_rate(const struct settings *s, double rate, char text[RA
     return text;
 }
 
+bool matrix_fit_rate(struct frames *frames, size_t *ret_lead, const double rates[2],
+                     const char *name, const struct settings *settings, struct fault *fault)
+{
+    const double from = rates[0], to = rates[1];
+    const size_t before = frames->n;
+    char text[RATE_TEXT];
+    *ret_lead = 0;
+    if (!(from > 0) || !(to > 0) || rates_agree(from, to)) return true;
+    name_rate(settings, to, text);
+    if (!settings->resample_ir)
+        return fault_set(fault, "%s: sample rate %.12g Hz differs from the %s; use --resample-ir",
+                         name, from, text);
+    if (!frames_resample(frames, from, to, ret_lead, name, fault)) return false;
+    report_detail(settings, "%s: resampled from %.12g Hz to the %s, %zu frames to %zu", name, from,
+                  text, before, frames->n - 2 * *ret_lead);
+    return true;
+}
+
 static bool load_impulse(struct matrix_loader *l, size_t index)
 {
     const struct impulse *impulse = &l->network->impulses[index];
     const double known = l->network->rate > 0 ? l->network->rate : l->rate;
     struct frames f = {0};
     double rate;
-    size_t lead = 0;
+    size_t lead;
     if (l->loaded == index) return true;
     fir_release(&l->impulse);
     l->loaded = IMPULSE_UNIT;
@@ -154,20 +172,12 @@ static bool load_impulse(struct matrix_loader *l, size_t index)
     if (impulse->note)
         report_warning(l->settings, "%s:%d: %s", l->network->path, impulse->line, impulse->note);
     if (!(rate > 0)) rate = known;
-    bool good = true;
-    if (rate > 0 && l->rate > 0 && !rates_agree(rate, l->rate)) {
-        char text[RATE_TEXT];
-        const char *name = impulse->path ? impulse->path : l->network->path;
-        good = l->settings->resample_ir
-                   ? frames_resample(&f, rate, l->rate, &lead, name, l->fault)
-                   : network_fault(l->network, impulse->line, l->fault,
-                                   "%s: sample rate %.12g Hz differs from the %s; use "
-                                   "--resample-ir",
-                                   name, rate, name_rate(l->settings, l->rate, text));
-    }
-    if (!good) {
+    const double rates[] = {rate, l->rate};
+    struct fault said;
+    if (!matrix_fit_rate(&f, &lead, rates, impulse->path ? impulse->path : l->network->path,
+                         l->settings, &said)) {
         frames_release(&f);
-        return false;
+        return network_fault(l->network, impulse->line, l->fault, "%s", said.text);
     }
     l->impulse = (struct fir){f.data, f.n, 0, lead, impulse->source == IMPULSE_SECTIONS};
     l->loaded = index;

@@ -32,6 +32,11 @@ bool matrix_load(struct matrix *ret, const struct network *network, double rate,
 bool matrix_add_unit(struct matrix *matrix, size_t out, size_t in, double gain,
                      struct fault *fault);
 
+// Resamples a response from rates[0] to rates[1], that of the signal times --up, if both are known
+// and differ, as far as --resample-ir allows it; *ret_lead is that of frames_resample.
+bool matrix_fit_rate(struct frames *frames, size_t *ret_lead, const double rates[2],
+                     const char *name, const struct settings *settings, struct fault *fault);
+
 void matrix_release(struct matrix *matrix);
 
 // The rate of a configuration, or of the first file that it names; 0: neither has one.

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/sample_type.h"
 #include "cli/report.h"
+#include "config/matrix.h"
 #include "io/frames.h"
 #include "route/route.h"
 
@@ -78,35 +79,6 @@ static void shorten(struct taps *t, const struct settings *s)
         for (size_t i = t->lead + end - fade; i < t->length; i++)
             samples_scale((char *)t->data + (r * t->length + i) * bytes, reals,
                           type_is_double(t->type), fade_at(i - t->lead, end, fade));
-}
-
-static bool fit_rate(struct frames *f, size_t *ret_lead, double rate,
-                     const struct audio_info *signal, const struct settings *settings,
-                     struct fault *fault)
-{
-    const double wanted = signal->rate * (double)settings->up;
-    char times[32] = "";
-    *ret_lead = 0;
-    if (!(rate > 0) || !(signal->rate > 0) || rates_agree(rate, wanted)) return true;
-    if (settings->up > 1) snprintf(times, sizeof times, " times %lld", (long long)settings->up);
-    if (!settings->resample_ir && settings->up > 1)
-        return fault_set(
-            fault,
-            "%s: sample rate %.12g Hz; with --up %lld IR needs %.12g Hz, which are the "
-            "%.12g Hz of %s%s; use --resample-ir",
-            operand_name(settings, 0), rate, (long long)settings->up, wanted, signal->rate,
-            operand_name(settings, 1), times);
-    if (!settings->resample_ir)
-        return fault_set(
-            fault, "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; use --resample-ir",
-            operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1));
-    const size_t before = f->n;
-    if (!frames_resample(f, rate, wanted, ret_lead, operand_name(settings, 0), fault)) return false;
-    report_detail(settings,
-                  "%s: resampled from %.12g Hz to the %.12g Hz of %s%s, %zu frames to %zu",
-                  operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), times,
-                  before, f->n - 2 * *ret_lead);
-    return true;
 }
 
 bool taps_allocate(struct taps *taps, struct fault *fault)
@@ -274,18 +246,109 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
                 route_choose_channels(chosen, &info, settings, fault) &&
                 route_map_channels(&map, settings, NULL, &info, fault) &&
                 check_memory(&info, type, settings, fault);
+    const double rates[] = {info.rate, signal->rate * (double)settings->up};
     t.in_channels = map.in;
     t.out_channels = map.out;
     t.groups = map.matrix ? 1 : map.in;
     for (int i = 0; good && i < settings->n_irs; i++) {
         const char *name = i ? settings->files[i] : operand_name(settings, 0);
         good = frames_read(&files[i], readers[i], type, name, fault) &&
-               fit_rate(&files[i], &t.lead, info.rate, signal, settings, fault);
+               matrix_fit_rate(&files[i], &t.lead, rates, name, settings, fault);
         if (good && files[i].n > t.length) t.length = files[i].n;
     }
     good = good && fill_rows(&t, files, settings->ir_channel ? chosen : NULL, &map, fault);
     for (int i = 0; i < settings->n_irs; i++) frames_release(&files[i]);
     good = good && taps_finish(&t, settings, operand_name(settings, 0), fault);
+    if (good) *ret = t;
+    else taps_release(&t);
+    return good;
+}
+
+static size_t count_firs(const struct matrix *m)
+{
+    return m->out_channels * m->in_channels;
+}
+
+// Lists the paths that there are, unless these are all or the diagonal. The lead is that of the
+// response that begins first.
+static bool layout_taps(struct taps *t, const struct matrix *m, struct fault *fault)
+{
+    size_t n_diagonal = 0;
+    t->paths = calloc(count_firs(m), sizeof *t->paths);
+    if (!t->paths) return fault_set(fault, "out of memory");
+    for (size_t i = 0; i < count_firs(m); i++) {
+        const struct fir *f = &m->firs[i];
+        if (!f->taps) continue;
+        const struct taps_path path = {i / m->in_channels, i % m->in_channels};
+        const size_t end = f->delay + f->n - 2 * f->lead;
+        t->paths[t->n_paths++] = path;
+        n_diagonal += path.out == path.in;
+        if (end > t->length) t->length = end;
+        if (f->lead > t->lead) t->lead = f->lead;
+    }
+    t->length += 2 * t->lead;
+    t->in_channels = m->in_channels;
+    t->out_channels = m->out_channels;
+    t->groups = 1;
+    const bool diagonal = t->n_paths == n_diagonal && n_diagonal == m->in_channels &&
+                          m->in_channels == m->out_channels;
+    if (diagonal) t->groups = m->in_channels;
+    if (!diagonal && t->n_paths < count_firs(m)) return true;
+    free(t->paths);
+    t->paths = NULL;
+    return true;
+}
+
+// Each response is released as soon as it is written.
+static bool fill_taps(struct taps *t, struct matrix *m, struct fault *fault)
+{
+    size_t row = 0;
+    if (!taps_allocate(t, fault)) return false;
+    for (size_t i = 0; i < count_firs(m); i++) {
+        struct fir *f = &m->firs[i];
+        const size_t first = row * t->length + f->delay + t->lead - f->lead;
+        if (!f->taps) continue;
+        for (size_t k = 0; k < f->n; k++) taps_set(t, first + k, f->taps[k]);
+        row++;
+        memory_free(f->taps);
+        f->taps = NULL;
+    }
+    return true;
+}
+
+bool network_taps_load(struct taps *ret, const struct network *network, enum partita_type type,
+                       const struct audio_info *signal, const struct settings *settings,
+                       struct fault *fault)
+{
+    struct taps t = {.type = type};
+    struct matrix m;
+    if (network->in_channels != signal->channels)
+        return fault_set(fault, "%s: is for %zu input channel%s; %s has %zu", network->path,
+                         network->in_channels, network->in_channels == 1 ? "" : "s",
+                         operand_name(settings, 1), signal->channels);
+    if (!(signal->rate > 0) && network->list && network->next)
+        return fault_set(fault,
+                         "%s: has no sample rate, by which a configuration of %s is chosen; add "
+                         "--rate",
+                         operand_name(settings, 1), network->list);
+    if (!matrix_load(&m, network, signal->rate * (double)settings->up, settings, fault))
+        return false;
+    bool good = true;
+    size_t heard = 0;
+    for (size_t c = 0; good && isfinite(settings->dry) && c < m.out_channels; c++) // for --dry
+        if (m.in_channels == 1 || c < m.in_channels)
+            good = matrix_add_unit(&m, c, m.in_channels == 1 ? 0 : c, 0, fault);
+    while (heard < count_firs(&m) && !m.firs[heard].taps) heard++;
+    if (good && heard == count_firs(&m)) {
+        report_warning(settings, "%s: has no path from an input to an output: the result is silent",
+                       network->path);
+        good = matrix_add_unit(&m, 0, 0, 0, fault);
+    }
+    good = good && layout_taps(&t, &m, fault);
+    good = good && fill_taps(&t, &m, fault);
+    t.notes = m.notes;
+    matrix_release(&m);
+    good = good && taps_finish(&t, settings, network->path, fault);
     if (good) *ret = t;
     else taps_release(&t);
     return good;

@@ -46,8 +46,8 @@ MISTAKES = [
      "example --rate 48k, or give a number of frames"),
     ("convolve --block 10min ir.wav in.wav o.wav", 2, "--block 10min: is not a whole number of frames or a time in ms, s or min "
      "from 1 to 16777216, for example 4096 or 250ms; at 48000 Hz it is 28800000 frames"),
-    ("convolve --up 1000000 ir.wav in.wav o.wav", 1, "ir.wav: sample rate 48000 Hz; with --up 1000000 IR needs 48000000000 Hz, "
-     "which are the 48000 Hz of in.wav times 1000000; use --resample-ir"),
+    ("convolve --up 1000000 ir.wav in.wav o.wav", 1, "ir.wav: sample rate 48000 Hz differs from the 48000 Hz of in.wav "
+     "times 1000000; use --resample-ir"),
     # Files.
     ("convolve ir.wav missing.wav o.wav", 1, "missing.wav: cannot open: No such file or directory"),
     ("convolve ir.wav in.wav no/such/o.wav", 1, "no/such/o.wav: cannot create: No such file or directory"),

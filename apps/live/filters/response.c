@@ -82,15 +82,15 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
 {
     const char *path = ir_name_path(ir, NULL);
     size_t in = 1, out = SOFA_EARS;
+    if (settings->channels > (int64_t)request->max_in)
+        return fault_set(fault, "--channels %lld: the device has %zu input channels",
+                         (long long)settings->channels, request->max_in);
     if (!is_turned(settings, ir) && !choose_network_shape(settings, ir, request, &in, &out, fault))
         return false;
     if (settings->out_channels) out = (size_t)settings->out_channels;
     if (in > request->max_in)
-        return settings->channels
-                   ? fault_set(fault, "--channels %zu: the device has %zu input channels", in,
-                               request->max_in)
-                   : fault_set(fault, "%s: needs %zu input channels; the device has %zu", path, in,
-                               request->max_in);
+        return fault_set(fault, "%s: needs %zu input channels; the device has %zu", path, in,
+                         request->max_in);
     if (out > request->max_out)
         return fault_set(fault, "%s: gives %zu output channels; the device has %zu", path, out,
                          request->max_out);
