@@ -13,7 +13,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "io/bytes/bytes.h"
-#include "io/formats/sigmf.h"
 
 typedef bool parse_fn(struct network *network, char *text, struct fault *fault);
 
@@ -96,7 +95,6 @@ bool network_add_term(struct network *network, const struct network_term *term, 
 static void release_impulse(struct impulse *impulse)
 {
     free((void *)impulse->path);
-    free(impulse->samples);
     free(impulse->values);
     free(impulse->sections);
 }
@@ -166,35 +164,20 @@ void network_release(struct network *network)
     }
 }
 
-size_t network_count_files(const struct network *network)
+int network_list_files(const struct network *network, const char **ret_paths)
 {
-    size_t n = 1;
-    for (; network; network = network->next) n += 2 * network->n_impulses + 1;
-    return n;
-}
-
-bool network_list_files(struct network *network, const char **ret_paths, int *ret_n,
-                        struct fault *fault)
-{
-    char buffer[PATH_MAX];
     int n = 0;
-    if (network->list) ret_paths[n++] = network->list;
-    for (struct network *one = network; one; one = one->next) {
-        ret_paths[n++] = one->path;
-        for (size_t i = 0; i < one->n_impulses; i++) {
-            struct impulse *impulse = &one->impulses[i];
-            if (!impulse->path) continue;
-            ret_paths[n++] = impulse->path;
-            const char *samples = sigmf_samples(impulse->path, buffer);
-            if (impulse->source != IMPULSE_FILE || samples == impulse->path) continue;
-            free(impulse->samples);
-            impulse->samples = strdup(samples);
-            if (!impulse->samples) return no_memory(one, fault);
-            ret_paths[n++] = impulse->samples;
-        }
+    for (const struct network *one = network; one; one = one->next) {
+        if (ret_paths) ret_paths[n] = one->path;
+        n++;
+        for (size_t i = 0; i < one->n_impulses; i++)
+            if (one->impulses[i].path) {
+                if (ret_paths) ret_paths[n] = one->impulses[i].path;
+                n++;
+            }
     }
-    *ret_n = n;
-    return true;
+    if (network->list && ret_paths) ret_paths[n] = network->list;
+    return n + (network->list != NULL);
 }
 
 bool network_parse_number(const struct network *network, const struct network_number *number,

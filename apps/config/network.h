@@ -31,7 +31,6 @@ enum impulse_source {
 struct impulse {
     enum impulse_source source;
     const char *path;    // of a file, allocated
-    char *samples;       // of a recording, see network_list_files
     size_t channel;      // of the file, counted from 0
     uint64_t skip_lines; // of a text file, before its first number
     uint64_t offset;     // frames left out at the start of the file
@@ -102,12 +101,9 @@ void network_select(struct network *network, double rate);
 // The same as network_read for a text in memory, which is changed, under such a name.
 bool network_parse(struct network *ret, const char *path, char *text, struct fault *fault);
 
-// Writes the paths of the configuration, of its list, and of all files that these name, also those
-// of the samples of SigMF recordings: network_count_files at most, which the network keeps. False
-// without memory.
-size_t network_count_files(const struct network *network);
-bool network_list_files(struct network *network, const char **ret_paths, int *ret_n,
-                        struct fault *fault);
+// Writes the paths of the configuration, of its list, and of all files that these name, which the
+// network keeps, unless ret_paths is NULL. Returns their number.
+int network_list_files(const struct network *network, const char **ret_paths);
 
 void network_release(struct network *network);
 

@@ -386,17 +386,14 @@ static bool begin_shard(struct convolve_job *job, struct fault *fault)
     if (s->config && !(s->is_route ? route_read(&job->network, s, s->config, NULL, fault)
                                    : network_read(&job->network, s->config, true, fault)))
         return false;
-    char(*data)[PATH_MAX] = calloc((size_t)s->n_irs + 1, sizeof *data);
-    const char **inputs =
-        calloc((size_t)s->n_irs + 1 + network_count_files(&job->network), sizeof *inputs);
-    bool good = (data && inputs) || fault_set(fault, "out of memory");
-    int n = 0, n_more = 0;
-    for (; good && n <= s->n_irs; n++)
-        inputs[n] = sigmf_samples(n < s->n_irs ? s->files[n] : s->operands[1], data[n]);
-    if (good && s->config) good = network_list_files(&job->network, inputs + n, &n_more, fault);
+    const char **inputs = calloc(
+        (size_t)s->n_irs + 1 + (size_t)network_list_files(&job->network, NULL), sizeof *inputs);
+    if (!inputs) return fault_set(fault, "out of memory");
+    int n = s->n_irs + 1;
+    for (int i = 0; i < n; i++) inputs[i] = i < s->n_irs ? s->files[i] : s->operands[1];
+    if (s->config) n += network_list_files(&job->network, inputs + n);
     job->shard.processes = &job->processes;
-    good = good && shard_begin(&job->shard, inputs, n + n_more, fault);
-    free(data);
+    const bool good = shard_begin(&job->shard, inputs, n, fault);
     free(inputs);
     return good;
 }

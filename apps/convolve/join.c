@@ -10,7 +10,6 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "io/audio.h"
-#include "io/bytes/temp.h"
 #include "io/formats/sigmf_carry.h"
 #include "partial/shard_record.h"
 
@@ -142,9 +141,7 @@ int join_main(const struct settings *s, struct fault *fault)
     struct shard_file *shards = calloc(n, sizeof *shards);
     bool good = shards || fault_set(fault, "out of memory");
     for (size_t i = 0; good && i < n; i++) {
-        char data[PATH_MAX];
-        const char *const inputs[] = {s->files[i + 1], sigmf_samples(s->files[i + 1], data)};
-        good = temp_differs(s->files[0], inputs, 2, fault) &&
+        good = sigmf_differs(s->files[0], (const char *const *)&s->files[i + 1], 1, fault) &&
                load_record(&shards[i], s->files[i + 1], fault);
     }
     if (good) qsort(shards, n, sizeof *shards, compare_positions);

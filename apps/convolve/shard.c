@@ -10,6 +10,7 @@
 #include "../../lib/base/hash.h"
 #include "cli/report.h"
 #include "io/bytes/temp.h"
+#include "io/formats/sigmf.h"
 
 // Of several processes: enough that one which is a little slower at times delays no other. Between
 // two rounds no progress is recorded, and a segment of a long filter takes seconds.
@@ -32,7 +33,7 @@ bool shard_begin(struct shard *shard, const char *const *inputs, int n_inputs, s
     shard->active = options_sharded_by(settings);
     shard->resume.lock = -1;
     if (!out) return true;
-    if (!temp_differs(out, inputs, n_inputs, fault)) return false;
+    if (!sigmf_differs(out, inputs, n_inputs, fault)) return false;
     if (!shard->active) return true;
     if (temp_is_special(out))
         return fault_set(fault,
@@ -49,7 +50,7 @@ bool shard_begin(struct shard *shard, const char *const *inputs, int n_inputs, s
     const char *names[] = {shard->record_path, shard->resume.partial_path,
                            shard->resume.progress_path};
     for (int i = 0; i < 3; i++)
-        if (names[i] && !temp_differs(names[i], inputs, n_inputs, fault)) return false;
+        if (names[i] && !sigmf_differs(names[i], inputs, n_inputs, fault)) return false;
     return !shard->record_path || shard_record_read(shard->record_path, &previous, &exists, fault);
 }
 

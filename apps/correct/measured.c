@@ -126,7 +126,7 @@ bool measured_load_all(struct measured *files, size_t *ret_n, const struct setti
     for (*ret_n = 0; *ret_n + 1 < (size_t)s->n_operands; ++*ret_n) {
         const char *path = s->files[*ret_n];
         struct measured *m = &files[*ret_n];
-        if (!temp_differs(out, &path, 1, fault) || !measured_load(m, s, path, fault)) return false;
+        if (!sigmf_differs(out, &path, 1, fault) || !measured_load(m, s, path, fault)) return false;
         if (!(m->rate > 0))
             return fault_usage(fault, "%s: its sample rate is unknown; add --rate", path);
         if (!rates_agree(m->rate, files->rate))

@@ -12,7 +12,6 @@
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
 #include "io/frames.h"
 
@@ -183,13 +182,10 @@ static bool print_json(const struct deconvolve *d)
 static bool run(struct deconvolve *d, const struct deconvolve_method *method, struct fault *fault)
 {
     const struct settings *s = &d->settings;
-    char data[2][PATH_MAX];
-    const char *const inputs[] = {sigmf_samples(s->operands[0], data[0]),
-                                  sigmf_samples(s->operands[1], data[1])};
     if (strcmp(s->operands[0], "-") == 0 && strcmp(s->operands[1], "-") == 0)
         return fault_usage(fault, "the signal and its recording are both standard input");
-    if (!temp_differs(s->operands[2], inputs, 2, fault) || !load_files(d, fault) ||
-        !method->choose_length(d, fault))
+    if (!sigmf_differs(s->operands[2], (const char *const *)s->operands, 2, fault) ||
+        !load_files(d, fault) || !method->choose_length(d, fault))
         return false;
     d->list = json_array();
     if (!method->compute(d, fault)) return false;

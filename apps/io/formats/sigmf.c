@@ -52,6 +52,16 @@ const char *sigmf_samples(const char *path, char buffer[PATH_MAX])
     return buffer;
 }
 
+bool sigmf_differs(const char *path, const char *const *inputs, int n_inputs, struct fault *fault)
+{
+    char buffer[PATH_MAX];
+    for (int i = 0; i < n_inputs; i++)
+        if (!temp_differs(path, (const char *[]){inputs[i], sigmf_samples(inputs[i], buffer)}, 2,
+                          fault))
+            return false;
+    return true;
+}
+
 const char *sigmf_metadata(const char *path, char buffer[PATH_MAX])
 {
     const bool beside = sigmf_is_recording(path) && !is_archive(path);

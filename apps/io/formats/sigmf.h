@@ -33,6 +33,9 @@ bool sigmf_is_recording(const char *path);
 // The files of the recording: its samples and its metadata; both are `path` itself if it names no
 // recording.
 const char *sigmf_samples(const char *path, char buffer[PATH_MAX]);
+
+// As temp_differs, for inputs that may be such recordings.
+bool sigmf_differs(const char *path, const char *const *inputs, int n_inputs, struct fault *fault);
 const char *sigmf_metadata(const char *path, char buffer[PATH_MAX]);
 
 // False, with a fault, if `path` cannot be an output: for a .sigmf-meta, which is written beside

@@ -192,11 +192,9 @@ static bool differs_from_files(const struct settings *s, const char *out, const 
     struct network network;
     struct fault ignored;
     if (!route_read(&network, s, ir, NULL, &ignored)) return true;
-    const char **files = calloc(network_count_files(&network), sizeof *files);
-    int n = 0;
-    const bool good =
-        files ? network_list_files(&network, files, &n, fault) && temp_differs(out, files, n, fault)
-              : fault_set(fault, "out of memory");
+    const char **files = calloc((size_t)network_list_files(&network, NULL), sizeof *files);
+    const bool good = files ? sigmf_differs(out, files, network_list_files(&network, files), fault)
+                            : fault_set(fault, "out of memory");
     free(files);
     network_release(&network);
     return good;
