@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/interleave.h"
 #include "base/memory.h"
@@ -118,6 +119,17 @@ void measured_warn(const struct measured *measured, const struct settings *setti
         if (*warnings[i]->text) report_warning(settings, "%s", warnings[i]->text);
 }
 
+// Whether two names differ in numbers alone, as those of a series of measurements do.
+static bool are_of_series(const char *a, const char *b)
+{
+    static const char DIGITS[] = "0123456789";
+    for (;; a++, b++) {
+        a += strspn(a, DIGITS);
+        b += strspn(b, DIGITS);
+        if (*a != *b || !*a) return *a == *b;
+    }
+}
+
 bool measured_load_all(struct measured *files, size_t *ret_n, const struct settings *settings,
                        struct fault *fault)
 {
@@ -139,7 +151,11 @@ bool measured_load_all(struct measured *files, size_t *ret_n, const struct setti
             return fault_set(fault, "%s: %zu channels differ from the %zu of %s", path, m->channels,
                              files->channels, s->files[0]);
     }
-    return true;
+    return !are_of_series(out, s->files[0]) || access(out, F_OK) != 0 ||
+           fault_set(fault,
+                     "%s: exists and may be a response, by its name and that of %s; name the "
+                     "output last, or remove %s",
+                     out, s->files[0], out);
 }
 
 double *measured_rows(const struct measured *files, size_t n, size_t *ret_frames)

@@ -161,6 +161,14 @@ class Response(Case):
                 self.fails("response", *arguments, "f.wav", rc=rc, says=says)
         self.fails("response", "--rate", "48k", "absent.frd", "f.wav", says="absent.frd: cannot open")
         self.fails("response", "a.wav", "a.wav", says="a.wav: is the input")
+        for name in ("room1.wav", "room10.wav", "room2.wav"):
+            self.save(name, self.a)
+        kept = self.read("room2.wav")
+        for command in ("response", "invert"):
+            self.fails(command, "room1.wav", "room10.wav", "room2.wav", says="room2.wav: exists and may be a response, by its "
+                       "name and that of room1.wav; name the output last, or remove room2.wav")
+        self.assertEqual(self.read("room2.wav"), kept)
+        self.run_program("response", "room1.wav", "room3.wav")  # which does not exist
         for text, says in (("100 1 1e308\n200 1 -1e308\n", "100 Hz with 1e+308 degrees: must be within 1e+09"),
                            ("100 1\ninf 3\n", "inf Hz with 3 dB: a frequency is above 0 and finite")):
             self.write("t.frd", text.encode())
