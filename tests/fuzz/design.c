@@ -92,13 +92,14 @@ static void check_table(const uint8_t *text, size_t size)
     struct points table;
     struct fault fault;
     fuzz_write("table.txt", text, size, path);
-    if (points_read(&table, path, &fault))
+    if (points_read(&table, path, &fault)) {
         check_design(&(struct partita_design){.kind = PARTITA_DESIGN_TABLE,
                                               .rate = 48000,
                                               .width = 2000,
                                               .table = table.list,
                                               .table_count = table.n});
-    points_release(&table);
+        points_release(&table);
+    }
     unlink(path);
 }
 
