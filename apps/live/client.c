@@ -88,7 +88,8 @@ static char *compose_line(char *const *words, int n, struct fault *fault)
         else fputs(words[i], line);
     }
     if (line) fputc('\n', line);
-    if (line && fclose(line)) good = good && fault_set(fault, "out of memory");
+    // Without memory glibc's fclose may succeed all the same, with no text.
+    if (line && (fclose(line) || !text)) good = good && fault_set(fault, "out of memory");
     if (good && strchr(text, '\n') != text + size - 1)
         good = fault_usage(fault, "the command must be one line");
     if (good && size >= CONTROL_LINE_BYTES)
