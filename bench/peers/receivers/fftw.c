@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The textbook's receiver bank on FFTW, after Borgerding (IEEE Signal Processing Magazine 23,
 // 2006): one forward transform, for each channel the nearest bins times a response, a small inverse
-// transform, and an oscillator for the rest of the centre. Plans are FFTW_PATIENT, or with --quick
+// transform, and an oscillator for the rest of the centre. Plans are FFTW_PATIENT where the planner
+// takes less than PATIENCE (1 555 200 points take more than 18 minutes), else, and with --quick,
 // FFTW_MEASURE.
 #include <complex.h>
 #include <fftw3.h>
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #include "peers/instances.h"
+
+enum { PATIENCE = 300 }; // seconds
 
 struct textbook {
     size_t small, outputs, blocks; // length of the inverse transform, outputs of a block
@@ -53,6 +56,7 @@ static void *textbook_open(const struct receivers *r)
     t->product = allocate(t->small * sizeof *t->product);
     t->samples = allocate(t->small * sizeof *t->samples);
     t->result = allocate(r->channels * t->outputs * sizeof *t->result);
+    fftwf_set_timelimit(PATIENCE);
     if (r->pairs)
         t->forward = fftwf_plan_dft_1d((int)r->length, (float complex *)t->window, t->spectrum,
                                        FFTW_FORWARD, flags);
