@@ -3,7 +3,7 @@
 // leave a loud passage's rounding errors in the quiet one behind it, so the frames are divided into
 // blocks of the template's length, and a window is the sum of two parts that only grow: from the
 // end of one block back to the window's start, and from the start of the next block on to the
-// window's end (van Herk 1992). Only one block is stored: the energies of the new block replace the
+// window's end (van Herk 1992). Only one block is stored: the values of the new block replace the
 // sums of the old one as the window leaves them.
 //
 // With zero_mean it is sum_i (x[i] - mean)^2 of each real signal, its variation. There all sums are
@@ -54,12 +54,13 @@ static void sum_add(struct compensated_sum *sum, double x)
 }
 
 struct moments {
-    double sum, squares; // of differences to the signal's reference
+    double sum, squares; // of differences to the lane's reference
 };
 
-struct real_signal {
-    double reference; // the first sample of this block
-    struct compensated_sum sum, squares;
+// The energies of a group, or with zero_mean the samples of a real signal.
+struct lane {
+    double reference;                    // with zero_mean the first sample of this block, else 0
+    struct compensated_sum sum, squares; // of this block
 };
 
 struct window_norm {
@@ -68,14 +69,12 @@ struct window_norm {
     size_t at;           // position of the next frame in its block
     int64_t until_first; // frames before the one that ends the first wanted window
     size_t until_next;   // frames before the one that ends the next
-    double *energies;    // [groups][length]: of this block up to `at`, then sums of the last one
-    struct compensated_sum *sums; // [groups]: of this block
-    double *template_norms;       // [out_channels]
-    double *queue;                // [capacity][groups]: norms of the results that are not divided
+    bool zero_mean;
+    double *template_norms; // [out_channels]
+    double *queue;          // [capacity][groups]: norms of the results that are not divided
     size_t head, n_queued, capacity;
-    // With zero_mean, in place of energies and sums: of all real signals.
-    struct real_signal *signals;
-    struct moments *parts; // [signals][length]: .sum: samples of this block, behind them the last
+    struct lane *lanes;
+    struct moments *parts; // [lanes][length]: .sum: values of this block, behind them the last
                            // block's sums back from its end
 };
 
@@ -127,18 +126,14 @@ bool window_norm_open(struct window_norm **ret, const struct window_norm_request
                               .groups = q->groups,
                               .stride = q->stride,
                               .at = (size_t)((q->origin % length + length) % length),
-                              .until_first = q->wanted - q->origin};
-    const size_t reals = q->in_channels * scalars_of(w);
-    if (q->zero_mean) {
-        w->signals = calloc(reals, sizeof *w->signals);
-        w->parts = memory_allocate_zeros(reals * q->length * sizeof *w->parts);
-    } else {
-        w->energies = memory_allocate_zeros(q->length * q->groups * sizeof *w->energies);
-        w->sums = calloc(q->groups, sizeof *w->sums);
-    }
+                              .until_first = q->wanted - q->origin,
+                              .zero_mean = q->zero_mean};
+    const size_t lanes = q->zero_mean ? q->in_channels * scalars_of(w) : q->groups;
+    w->lanes = calloc(lanes, sizeof *w->lanes);
+    w->parts = memory_allocate_zeros(lanes * q->length * sizeof *w->parts);
     w->template_norms = calloc(q->out_channels, sizeof *w->template_norms);
     *ret = w;
-    if (!w->template_norms || !(q->zero_mean ? w->signals && w->parts : w->energies && w->sums)) {
+    if (!w->template_norms || !w->lanes || !w->parts) {
         window_norm_close(w);
         *ret = NULL;
         return memory_fault(fault, "the norms of %zu frames", q->length);
@@ -169,24 +164,7 @@ static bool reserve_rows(struct window_norm *w, size_t n, struct fault *fault)
     return true;
 }
 
-// Adds one frame's energy of a group; returns the energy of the window that it ends.
-static double slide_energy(struct window_norm *w, const void *x, size_t frame, size_t group)
-{
-    const size_t inputs = w->in_channels / w->groups, at = frame * w->in_channels + group * inputs;
-    double *energies = w->energies + group * w->length, energy = 0;
-    for (size_t c = 0; x && c < inputs; c++) energy += energy_at(w->type, x, at + c);
-    struct compensated_sum *sum = &w->sums[group];
-    sum_add(sum, energy);
-    energies[w->at] = energy;
-    if (w->at + 1 < w->length) return sum->high + energies[w->at + 1];
-    const double window = sum->high;
-    *sum = (struct compensated_sum){0};
-    struct compensated_sum back = {0}; // at the end of a block: energies become sums from there
-    for (size_t n = w->length; n-- > 0; energies[n] = back.high) sum_add(&back, energies[n]);
-    return window;
-}
-
-// Replaces samples by sums from the end back.
+// Replaces values by sums from the end back.
 static void sum_moments_backwards(struct moments *parts, size_t n, double reference)
 {
     struct compensated_sum sum = {0}, squares = {0};
@@ -198,43 +176,46 @@ static void sum_moments_backwards(struct moments *parts, size_t n, double refere
     }
 }
 
-// What a window of one signal adds to a variation, and to the energy of the means.
-struct spread {
-    double variation, mean_energy;
-};
-
-// Adds one sample of a real signal; returns the spread of the window that it ends.
-static struct spread slide_spread(struct window_norm *w, size_t signal, double x)
+// Adds the next value of a lane; returns the moments of the window that it ends.
+static struct moments slide(struct window_norm *w, size_t lane, double x)
 {
-    struct moments *parts = w->parts + signal * w->length, back = {0};
-    struct real_signal *s = &w->signals[signal];
-    const double n = (double)w->length;
+    struct moments *parts = w->parts + lane * w->length, back = {0};
+    struct lane *l = &w->lanes[lane];
     if (w->at == 0) {
-        *s = (struct real_signal){.reference = x};
-        sum_moments_backwards(parts, w->length, x);
+        *l = (struct lane){.reference = w->zero_mean ? x : 0};
+        sum_moments_backwards(parts, w->length, l->reference);
     }
-    const double d = x - s->reference;
-    sum_add(&s->sum, d);
-    sum_add(&s->squares, d * d);
+    const double d = x - l->reference;
+    sum_add(&l->sum, d);
+    sum_add(&l->squares, d * d);
     parts[w->at].sum = x;
     if (w->at + 1 < w->length) back = parts[w->at + 1];
-    const double sum = s->sum.high + back.sum, squares = s->squares.high + back.squares,
-                 whole = n * s->reference + sum;
-    return (struct spread){squares - sum * sum / n, whole * whole / n};
+    return (struct moments){l->sum.high + back.sum, l->squares.high + back.squares};
+}
+
+// Adds one frame of a group; returns the energy of the window that it ends.
+static double slide_energy(struct window_norm *w, const void *x, size_t frame, size_t group)
+{
+    const size_t inputs = w->in_channels / w->groups, at = frame * w->in_channels + group * inputs;
+    double energy = 0;
+    for (size_t c = 0; x && c < inputs; c++) energy += energy_at(w->type, x, at + c);
+    return slide(w, group, energy).sum;
 }
 
 // Adds one frame of a group; returns the variation of the window that it ends.
 static double slide_variation(struct window_norm *w, const void *x, size_t frame, size_t group)
 {
-    const size_t reals = w->in_channels * scalars_of(w), n = reals / w->groups;
-    struct spread sum = {0};
-    for (size_t k = group * n; k < (group + 1) * n; k++) {
+    const size_t reals = w->in_channels * scalars_of(w), lanes = reals / w->groups;
+    const double n = (double)w->length;
+    double variation = 0, mean_energy = 0;
+    for (size_t k = group * lanes; k < (group + 1) * lanes; k++) {
         const double sample = x ? scalar_get(type_is_double(w->type), x, frame * reals + k) : 0;
-        const struct spread one = slide_spread(w, k, sample);
-        sum.variation += one.variation;
-        sum.mean_energy += one.mean_energy;
+        const struct moments m = slide(w, k, sample);
+        const double whole = n * w->lanes[k].reference + m.sum;
+        variation += m.squares - m.sum * m.sum / n;
+        mean_energy += whole * whole / n;
     }
-    return sum.variation <= MIN_VARIATION * sum.mean_energy ? 0 : sum.variation;
+    return variation <= MIN_VARIATION * mean_energy ? 0 : variation;
 }
 
 bool window_norm_feed(struct window_norm *w, const void *x, size_t n, struct fault *fault)
@@ -244,7 +225,7 @@ bool window_norm_feed(struct window_norm *w, const void *x, size_t n, struct fau
     for (size_t i = 0; i < n; i++) {
         double *row = w->queue + (w->head + w->n_queued) * w->groups;
         for (size_t g = 0; g < w->groups; g++)
-            row[g] = sqrt(w->parts ? slide_variation(w, x, i, g) : slide_energy(w, x, i, g));
+            row[g] = sqrt(w->zero_mean ? slide_variation(w, x, i, g) : slide_energy(w, x, i, g));
         w->at = w->at + 1 < w->length ? w->at + 1 : 0;
         if (w->until_first > 0) {
             w->until_first--;
@@ -286,10 +267,8 @@ void window_norm_divide(struct window_norm *w, void *y, size_t n)
 void window_norm_close(struct window_norm *norm)
 {
     if (!norm) return;
-    free(norm->signals);
+    free(norm->lanes);
     memory_free(norm->parts);
-    memory_free(norm->energies);
-    free(norm->sums);
     free(norm->template_norms);
     memory_free(norm->queue);
     free(norm);
