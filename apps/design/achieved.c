@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json_values.h"
 
@@ -57,18 +56,6 @@ static bool is_whole(double x)
     return fabs(x - round(x)) < 1e-9 * fmax(fabs(x), 1);
 }
 
-// pulse[2 n - 1], the convolution of symmetric taps with themselves; of a whole period only at its
-// multiples from the middle, as the others are not needed.
-static void convolve_pair(double *pulse, const double *taps, size_t n, double period)
-{
-    const size_t step = is_whole(period) ? (size_t)round(period) : 1;
-    for (size_t lag = 0; lag < n; lag += step) {
-        double sum = 0;
-        for (size_t i = lag; i < n; i++) sum += taps[i] * taps[i - lag];
-        pulse[n - 1 + lag] = pulse[n - 1 - lag] = sum;
-    }
-}
-
 // The sum of pulse[i] sinc(x - i).
 static double value_at(const double *pulse, size_t n, double x)
 {
@@ -85,12 +72,12 @@ bool achieved_find_interference(struct job *job)
     const double middle = (double)(length - 1) / 2;
     double period, power = 0, sum = 0;
     if (!achieved_pulse(job, &period)) return true;
-    double *made = pair ? calloc(length, sizeof *made) : NULL;
-    if (pair && !made) return false;
-    if (pair) convolve_pair(made, job->taps, job->n, period);
-    const double *pulse = pair ? made : job->taps;
-    const double whole = fabs(value_at(pulse, length, middle));
-    for (double t = period; t <= middle; t += period)
+    double *const taps = job->taps, *const made = malloc(length * sizeof *made);
+    const double *pulse = pair ? made : taps;
+    const bool good = made && (!pair || partita_convolve(PARTITA_F64, made, taps, job->n, taps,
+                                                         job->n, NULL, NULL) == PARTITA_OK);
+    const double whole = good ? fabs(value_at(pulse, length, middle)) : 1;
+    for (double t = period; good && t <= middle; t += period)
         for (int side = -1; side <= 1; side += 2) {
             const double share = value_at(pulse, length, middle + side * t) / whole;
             power += share * share;
@@ -98,7 +85,7 @@ bool achieved_find_interference(struct job *job)
         }
     job->interference = (struct interference){sqrt(power), sum};
     free(made);
-    return true;
+    return good;
 }
 
 // "0 to 17500 Hz and 30000 to 50000 Hz"
