@@ -39,13 +39,10 @@ static struct partita_problem plan_problem(const struct settings *s)
         .size = {s->size ? (size_t)s->size : PARTITA_UNBOUNDED},
     };
     if (s->size) {
-        // For correlation first and last are lags; the full result begins at lag -(taps - 1).
-        const int64_t zero = s->correlate ? s->taps - 1 : 0;
-        const int64_t first = s->first == NOT_GIVEN ? 0 : zero + s->first;
-        const int64_t size = s->size * s->up;
-        const int64_t last = s->last == NOT_GIVEN ? size + s->taps - 1 : zero + s->last;
-        problem.pad_begin[0] = (ptrdiff_t)(s->taps - 1 - first);
-        problem.pad_end[0] = (ptrdiff_t)(last - size);
+        const struct range range = range_of(s, s->taps, s->size);
+        const int64_t after = range.end_counts_from_n ? 0 : s->size * s->up;
+        problem.pad_begin[0] = (ptrdiff_t)(s->taps - 1 - range.begin);
+        problem.pad_end[0] = (ptrdiff_t)(range.end - after);
     } else {
         problem.block = (size_t)s->block;
         problem.whole_blocks = s->whole_blocks;
