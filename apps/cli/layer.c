@@ -2,7 +2,6 @@
 // `partita layer forward|backward-data|backward-weight`: reads arrays, derives the problem from
 // their shapes and the options, computes it and writes the result.
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "network.h"
 
-#include <limits.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 // grow with the signal.
 #include "runner.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 // each peak. The values of a peak are in fields of the extension "partita", which readers may
 // ignore, and in the comment.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 // before its peak, so a response that begins with its peak gets frames before time 0. Silence is
 // inserted in front, as long as a whole number of frames at both rates; the part of it that the
 // pulses reach is kept as the lead.
-#include <math.h>
 #include <soxr.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 // See processes.h. Errors of communication end all processes (MPI's default).
 #include "processes.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #define PARTITA_APPS_PROCESSES_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/fault.h"
 

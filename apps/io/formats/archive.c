@@ -6,7 +6,6 @@
 #include "npy.h"
 #include "sigmf.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -5,7 +5,6 @@
 #ifndef PARTITA_APPS_FORMATS_H
 #define PARTITA_APPS_FORMATS_H
 
-#include <stdio.h>
 
 #include "container.h"
 #include "io/bytes/temp.h"

@@ -3,7 +3,6 @@
 // because libsndfile itself reports no failed write, and integers are rounded and clipped here,
 // because libsndfile wraps and converts NaN to full scale.
 #include <sndfile.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
