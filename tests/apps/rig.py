@@ -9,6 +9,7 @@ import importlib
 import math
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -252,6 +253,8 @@ class Tap(unittest.TestResult):
 
 def main():
     global PROGRAM
+    # A shell starts what it runs in the background with interrupts ignored, which programs inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.modules["rig"].PROGRAM = PROGRAM = os.path.abspath(sys.argv.pop(1))
     names = sys.argv[1:]
     loader = unittest.defaultTestLoader
