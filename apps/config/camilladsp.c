@@ -11,11 +11,7 @@
 #include "camilladsp.h"
 
 static const double MAX_GAIN_DB = 300, MAX_GAIN = 1e6, MAX_RATE = 1 << 24;
-
-static bool camilladsp_no_memory(const struct camilladsp *c)
-{
-    return fault_set(c->yaml.fault, "%s: out of memory", c->network->path);
-}
+static const double MAX_SKIP = SIZE_MAX < UINT64_MAX ? 1e9 : 1e12; // bytes or lines
 
 // gain, scale, inverted and mute of a filter or of a mixer's source.
 static bool parse_gain(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
@@ -37,25 +33,18 @@ static bool parse_gain(struct camilladsp *c, const yaml_node_t *map, struct netw
     return true;
 }
 
-static bool parse_gain_filter(struct camilladsp *c, const yaml_node_t *map,
-                              struct network_term *term)
-{
-    return yaml_node_check_keys(&c->yaml, map, "gain|scale|inverted|mute") &&
-           parse_gain(c, map, term);
-}
-
 // Reads a list of numbers into impulse->values.
 static bool parse_values(struct camilladsp *c, const yaml_node_t *list, struct impulse *impulse)
 {
     const struct network_number number = {"value", 0, -MAX_COEFFICIENT, MAX_COEFFICIENT};
     const size_t n = yaml_node_count(list);
     if (!n) return yaml_node_fault(&c->yaml, list, "needs a list of numbers, such as [0.5, 0.5]");
-    if (!network_allocate_values(c->network, impulse, n, c->yaml.fault)) return false;
-    for (size_t i = 0; i < n; i++)
-        if (!yaml_node_number(&c->yaml, yaml_node_element(&c->yaml, list, i), &number,
-                              &impulse->values[i], NULL))
-            return false;
-    return true;
+    bool good = network_allocate_values(c->network, impulse, n, c->yaml.fault);
+    for (size_t i = 0; good && i < n; i++)
+        good = yaml_node_number(&c->yaml, yaml_node_element(&c->yaml, list, i), &number,
+                                &impulse->values[i], NULL);
+    if (!good) free(impulse->values);
+    return good;
 }
 
 // A name, in which $samplerate$ and $channels$ stand for numbers. key: of a map; NULL: `node` is
@@ -63,8 +52,7 @@ static bool parse_values(struct camilladsp *c, const yaml_node_t *list, struct i
 static bool expand_name(struct camilladsp *c, const yaml_node_t *node, const char *key,
                         char ret[PATH_MAX])
 {
-    const char *from;
-    if (key && !yaml_node_get_text(&c->yaml, node, key, &from)) return false;
+    if (key && !yaml_node_get_text(&c->yaml, node, key)) return false;
     if (key) node = yaml_node_get(&c->yaml, node, key);
     const struct {
         const char *text;
@@ -72,7 +60,7 @@ static bool expand_name(struct camilladsp *c, const yaml_node_t *node, const cha
     } tokens[] = {{"$samplerate$", (size_t)c->network->rate},
                   {"$channels$", c->network->in_channels}};
     size_t n = 0;
-    from = yaml_node_text(node);
+    const char *from = yaml_node_text(node);
     while (from && *from && n < PATH_MAX - 1) {
         size_t i = 0;
         while (i < 2 && strncmp(from, tokens[i].text, strlen(tokens[i].text)) != 0) i++;
@@ -89,8 +77,8 @@ static bool parse_file_name(struct camilladsp *c, const yaml_node_t *map, struct
 {
     char name[PATH_MAX];
     if (!expand_name(c, map, "filename", name)) return false;
-    impulse->path = network_file(c->folder, name);
-    return impulse->path || camilladsp_no_memory(c);
+    impulse->path = network_file(c->network, NULL, name);
+    return true;
 }
 
 static bool parse_raw_format(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
@@ -126,9 +114,9 @@ static bool parse_raw_format(struct camilladsp *c, const yaml_node_t *map, struc
 // skip_bytes_lines and read_bytes_lines count lines of text and bytes of samples.
 static bool parse_raw_range(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
 {
-    uint64_t skip = 0, read = 0;
-    if (!yaml_node_get_whole(&c->yaml, map, "skip_bytes_lines", 0, 1e12, &skip) ||
-        !yaml_node_get_whole(&c->yaml, map, "read_bytes_lines", 0, 1e12, &read))
+    size_t skip = 0, read = 0;
+    if (!yaml_node_get_whole(&c->yaml, map, "skip_bytes_lines", 0, MAX_SKIP, &skip) ||
+        !yaml_node_get_whole(&c->yaml, map, "read_bytes_lines", 0, MAX_SKIP, &read))
         return false;
     if (impulse->source == IMPULSE_TEXT) {
         impulse->skip_lines = skip;
@@ -148,19 +136,16 @@ static bool parse_raw_range(struct camilladsp *c, const yaml_node_t *map, struct
 
 static bool parse_conv_source(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
 {
-    const char *type;
-    uint64_t channel = 0;
-    if (!yaml_node_get_text(&c->yaml, map, "type", &type)) return false;
+    const char *type = yaml_node_get_text(&c->yaml, map, "type");
+    if (!type) return false;
     if (strcmp(type, "Values") == 0) {
         const yaml_node_t *list = yaml_node_get(&c->yaml, map, "values");
         return parse_values(c, list ? list : map, impulse);
     }
-    if (strcmp(type, "Wav") == 0) {
-        if (!yaml_node_get_whole(&c->yaml, map, "channel", 0, NETWORK_MAX_TERMS, &channel))
-            return false;
-        impulse->channel = (size_t)channel;
-        return parse_file_name(c, map, impulse);
-    }
+    if (strcmp(type, "Wav") == 0)
+        return yaml_node_get_whole(&c->yaml, map, "channel", 0, NETWORK_MAX_TERMS,
+                                   &impulse->channel) &&
+               parse_file_name(c, map, impulse);
     if (strcmp(type, "Raw") == 0)
         return parse_raw_format(c, map, impulse) && parse_raw_range(c, map, impulse) &&
                parse_file_name(c, map, impulse);
@@ -172,20 +157,12 @@ static bool parse_conv_source(struct camilladsp *c, const yaml_node_t *map, stru
 static bool parse_conv_filter(struct camilladsp *c, const yaml_node_t *map,
                               struct network_term *term)
 {
-    static const char keys[] =
-        "type|filename|channel|format|skip_bytes_lines|read_bytes_lines|values|length";
     struct impulse impulse = {.source = IMPULSE_FILE};
-    const char *type;
-    if (!map) return true;
-    if (!yaml_node_check_keys(&c->yaml, map, keys)) return false;
-    type = yaml_node_text(yaml_node_get(&c->yaml, map, "type"));
-    if (type && strcmp(type, "Dummy") == 0) return true;
+    const char *type = yaml_node_text(yaml_node_get(&c->yaml, map, "type"));
+    if (!map || (type && strcmp(type, "Dummy") == 0)) return true;
     impulse.line = yaml_node_line(map);
-    if (parse_conv_source(c, map, &impulse))
-        return network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault);
-    free((void *)impulse.path);
-    free(impulse.values);
-    return false;
+    return parse_conv_source(c, map, &impulse) &&
+           network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault);
 }
 
 // A difference equation without feedback, whose coefficients b are taps.
@@ -194,7 +171,6 @@ static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map,
 {
     struct impulse impulse = {.line = yaml_node_line(map)};
     double first = 1;
-    if (!yaml_node_check_keys(&c->yaml, map, "a|b")) return false;
     const yaml_node_t *a, *b;
     if (!yaml_node_get_list(&c->yaml, map, "a", &a) || !yaml_node_get_list(&c->yaml, map, "b", &b))
         return false;
@@ -205,45 +181,49 @@ static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map,
     if (n > 1 || first != 1)
         return yaml_node_fault(&c->yaml, a,
                                "a: only [1] can be convolved; a Biquad of type Free has feedback");
-    if (!b) return true;
-    if (parse_values(c, b, &impulse))
-        return network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault);
-    free(impulse.values);
-    return false;
+    return !b || (parse_values(c, b, &impulse) &&
+                  network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault));
 }
 
 static const struct filter_type {
-    const char *name;
-    bool needs_parameters;
+    const char *name, *keys; // keys: of the parameters; NULL: the type of section decides
     bool (*parse)(struct camilladsp *, const yaml_node_t *map, struct network_term *);
 } filter_types[] = {
-    {"Conv", false, parse_conv_filter},      {"Gain", true, parse_gain_filter},
-    {"Delay", true, camilladsp_delay},       {"DiffEq", true, parse_diffeq_filter},
-    {"Biquad", true, camilladsp_biquad},     {"BiquadCombo", true, camilladsp_biquad},
-    {"Loudness", true, camilladsp_loudness}, {"Volume", true, camilladsp_volume},
+    {"Conv", "type|filename|channel|format|skip_bytes_lines|read_bytes_lines|values|length",
+     parse_conv_filter},
+    {"Gain", "gain|scale|inverted|mute", parse_gain},
+    {"Delay", "delay|unit|delay_unit|subsample", camilladsp_delay},
+    {"DiffEq", "a|b", parse_diffeq_filter},
+    {"Biquad", NULL, camilladsp_biquad},
+    {"BiquadCombo", NULL, camilladsp_biquad},
+    {"Loudness", "fader|reference_level|high_boost|low_boost|attenuate_mid|ramp_time",
+     camilladsp_loudness},
+    {"Volume", "fader|ramp_time|limit", camilladsp_volume},
 };
 
 static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct network_term *ret)
 {
-    const char *type;
     char name[PATH_MAX];
     *ret = (struct network_term){.gain = 1};
     if (!expand_name(c, used, NULL, name)) return false;
     yaml_node_t *filter = yaml_node_get(&c->yaml, c->filters, name);
     if (!filter) return yaml_node_fault(&c->yaml, used, "there is no filter '%.40s'", name);
-    if (!yaml_node_check_keys(&c->yaml, filter, "type|description|parameters") ||
-        !yaml_node_get_text(&c->yaml, filter, "type", &type))
-        return false;
+    if (!yaml_node_check_keys(&c->yaml, filter, "type|description|parameters")) return false;
+    const char *type = yaml_node_get_text(&c->yaml, filter, "type");
+    if (!type) return false;
     ret->line = yaml_node_line(filter);
     size_t *known = &c->impulses[filter - c->yaml.document.nodes.start];
     ret->impulse = *known - 1; // IMPULSE_UNIT if it is not known
     if (*known) return true;
     const yaml_node_t *parameters = yaml_node_get(&c->yaml, filter, "parameters");
     for (size_t i = 0; i < sizeof filter_types / sizeof *filter_types; i++) {
-        if (strcmp(type, filter_types[i].name) != 0) continue;
-        if (!parameters && filter_types[i].needs_parameters)
+        const struct filter_type *t = &filter_types[i];
+        if (strcmp(type, t->name) != 0) continue;
+        if (!parameters && t->parse != parse_conv_filter)
             return yaml_node_fault(&c->yaml, filter, "filter '%.40s' has no parameters", name);
-        if (!filter_types[i].parse(c, parameters, ret)) return false;
+        if (parameters && t->keys && !yaml_node_check_keys(&c->yaml, parameters, t->keys))
+            return false;
+        if (!t->parse(c, parameters, ret)) return false;
         if (ret->delay == 0) *known = ret->impulse + 1;
         return true;
     }
@@ -258,7 +238,7 @@ static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct n
 static bool select_channel(struct camilladsp *c, const yaml_node_t *node, bool *selected)
 {
     const struct network_number number = {"channel", 0, 0, (double)c->channels - 1};
-    uint64_t channel = 0;
+    size_t channel;
     if (!yaml_node_number(&c->yaml, node, &number, NULL, &channel)) return false;
     selected[channel] = true;
     return true;
@@ -313,27 +293,24 @@ static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t
 {
     static const char keys[] = "dest|mute|sources",
                       source_keys[] = "channel|gain|inverted|scale|mute";
-    uint64_t output = UINT64_MAX, input;
+    size_t output = NEEDED_WHOLE;
     bool mute = false;
     if (!yaml_node_check_keys(&c->yaml, mapping, keys) ||
         !yaml_node_get_whole(&c->yaml, mapping, "dest", 0, (double)out - 1, &output) ||
         !yaml_node_get_flag(&c->yaml, mapping, "mute", &mute))
         return false;
-    if (output == UINT64_MAX) return yaml_node_fault(&c->yaml, mapping, "needs a value of dest");
     const yaml_node_t *sources;
     if (!yaml_node_get_list(&c->yaml, mapping, "sources", &sources)) return false;
     for (size_t i = 0; i < yaml_node_count(sources); i++) {
         const yaml_node_t *source = yaml_node_element(&c->yaml, sources, i);
-        struct network_term term = {
-            .out = (size_t)output, .impulse = IMPULSE_UNIT, .line = yaml_node_line(source)};
-        input = UINT64_MAX;
+        struct network_term term = {.out = output,
+                                    .in = NEEDED_WHOLE,
+                                    .impulse = IMPULSE_UNIT,
+                                    .line = yaml_node_line(source)};
         if (!yaml_node_check_keys(&c->yaml, source, source_keys) ||
-            !yaml_node_get_whole(&c->yaml, source, "channel", 0, (double)in - 1, &input) ||
+            !yaml_node_get_whole(&c->yaml, source, "channel", 0, (double)in - 1, &term.in) ||
             !parse_gain(c, source, &term))
             return false;
-        if (input == UINT64_MAX)
-            return yaml_node_fault(&c->yaml, source, "needs a value of channel");
-        term.in = (size_t)input;
         if (!mute && term.gain != 0 && !network_add_term(c->network, &term, c->yaml.fault))
             return false;
     }
@@ -342,7 +319,7 @@ static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t
 
 static bool add_mixer_step(struct camilladsp *c, const yaml_node_t *step)
 {
-    uint64_t in = 0, out = 0;
+    size_t in = NEEDED_WHOLE, out = NEEDED_WHOLE;
     char name[PATH_MAX];
     if (!yaml_node_check_keys(&c->yaml, step, "type|name|bypassed|description") ||
         !expand_name(c, step, "name", name))
@@ -351,33 +328,29 @@ static bool add_mixer_step(struct camilladsp *c, const yaml_node_t *step)
     if (!mixer) return yaml_node_fault(&c->yaml, step, "there is no mixer '%.40s'", name);
     if (!yaml_node_check_keys(&c->yaml, mixer, "description|labels|channels|mapping")) return false;
     const yaml_node_t *channels = yaml_node_get(&c->yaml, mixer, "channels");
+    if (!channels) return yaml_node_fault(&c->yaml, mixer, "mixer '%.40s' needs channels", name);
     if (!yaml_node_get_whole(&c->yaml, channels, "in", 1, NETWORK_MAX_CHANNELS, &in) ||
         !yaml_node_get_whole(&c->yaml, channels, "out", 1, NETWORK_MAX_CHANNELS, &out))
         return false;
-    if (!in || !out)
-        return yaml_node_fault(&c->yaml, mixer, "mixer '%.40s' needs channels: in and out", name);
     if (in != c->channels)
         return yaml_node_fault(&c->yaml, mixer,
                                "mixer '%.40s' has %zu inputs; the pipeline has %zu channels there",
-                               name, (size_t)in, c->channels);
-    if (!network_add_stage(c->network, (size_t)out, (size_t)in, c->yaml.fault)) return false;
+                               name, in, c->channels);
+    if (!network_add_stage(c->network, out, in, c->yaml.fault)) return false;
     const yaml_node_t *mapping;
     if (!yaml_node_get_list(&c->yaml, mixer, "mapping", &mapping)) return false;
     for (size_t i = 0; i < yaml_node_count(mapping); i++)
-        if (!add_sources(c, yaml_node_element(&c->yaml, mapping, i), (size_t)in, (size_t)out))
-            return false;
-    c->channels = (size_t)out;
+        if (!add_sources(c, yaml_node_element(&c->yaml, mapping, i), in, out)) return false;
+    c->channels = out;
     return true;
 }
 
 static bool add_step(struct camilladsp *c, const yaml_node_t *step)
 {
-    const char *type;
     bool bypassed = false;
     if (!yaml_node_is_map(step)) return yaml_node_fault(&c->yaml, step, "is no step of a pipeline");
-    if (!yaml_node_get_text(&c->yaml, step, "type", &type) ||
-        !yaml_node_get_flag(&c->yaml, step, "bypassed", &bypassed))
-        return false;
+    const char *type = yaml_node_get_text(&c->yaml, step, "type");
+    if (!type || !yaml_node_get_flag(&c->yaml, step, "bypassed", &bypassed)) return false;
     if (bypassed) return true;
     if (strcmp(type, "Filter") == 0) return add_filter_step(c, step);
     if (strcmp(type, "Mixer") == 0) return add_mixer_step(c, step);
@@ -390,7 +363,7 @@ static bool parse_devices(struct camilladsp *c, const yaml_node_t *root)
 {
     const yaml_node_t *devices = yaml_node_get(&c->yaml, root, "devices"),
                       *capture = yaml_node_get(&c->yaml, devices, "capture");
-    uint64_t rate = 0, channels = 0;
+    size_t rate = 0, channels = 0;
     if (!yaml_node_get_whole(&c->yaml, devices, "samplerate", 1, MAX_RATE, &rate) ||
         !yaml_node_get_whole(&c->yaml, capture, "channels", 1, NETWORK_MAX_CHANNELS, &channels))
         return false;
@@ -398,7 +371,7 @@ static bool parse_devices(struct camilladsp *c, const yaml_node_t *root)
         return yaml_node_fault(&c->yaml, devices ? devices : root, "devices: needs %s",
                                rate ? "capture: channels" : "samplerate");
     c->network->rate = (double)rate;
-    c->network->in_channels = c->channels = (size_t)channels;
+    c->network->in_channels = c->channels = channels;
     return true;
 }
 
@@ -406,13 +379,13 @@ static bool check_outputs(struct camilladsp *c, const yaml_node_t *root)
 {
     const yaml_node_t *playback =
         yaml_node_get(&c->yaml, yaml_node_get(&c->yaml, root, "devices"), "playback");
-    uint64_t channels = c->channels;
+    size_t channels = c->channels;
     if (!yaml_node_get_whole(&c->yaml, playback, "channels", 1, NETWORK_MAX_CHANNELS, &channels))
         return false;
     c->network->out_channels = c->channels;
     return channels == c->channels ||
            yaml_node_fault(&c->yaml, playback, "has %zu channels; the pipeline ends with %zu",
-                           (size_t)channels, c->channels);
+                           channels, c->channels);
 }
 
 static bool parse_root(struct camilladsp *c)
@@ -437,12 +410,11 @@ bool camilladsp_parse(struct network *network, char *text, struct fault *fault)
 {
     struct camilladsp c = {.network = network};
     if (!yaml_source_parse(&c.yaml, network, text, fault)) return false;
-    c.folder = network_folder(network);
     const size_t n = (size_t)(c.yaml.document.nodes.top - c.yaml.document.nodes.start);
     c.impulses = calloc(n + 1, sizeof *c.impulses); // also for a document without nodes
-    const bool good = c.folder && c.impulses ? parse_root(&c) : camilladsp_no_memory(&c);
+    const bool good =
+        c.impulses ? parse_root(&c) : fault_set(fault, "%s: out of memory", network->path);
     free(c.impulses);
-    free(c.folder);
     yaml_document_delete(&c.yaml.document);
     return good;
 }

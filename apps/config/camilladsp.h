@@ -11,7 +11,6 @@
 struct camilladsp {
     struct yaml_source yaml;
     struct network *network;
-    char *folder;
     yaml_node_t *filters, *mixers;
     size_t *impulses; // of the filters used so far, by number of node; 0: none, else index + 1
     size_t channels;  // after the steps so far

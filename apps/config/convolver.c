@@ -38,17 +38,14 @@ static char *next_line(struct convolver *c)
     return NULL;
 }
 
-static bool required_line(struct convolver *c, const char *what, char **ret)
+// NULL, with a fault: there is none.
+static char *required_line(struct convolver *c, const char *what)
 {
-    *ret = next_line(c);
-    return *ret || network_fault(c->network, c->lines.number ? c->lines.number : 1, c->fault,
-                                 "the file ends where it should have %s", what);
-}
-
-static char *next_word(char **rest)
-{
-    bool good;
-    return words_next(rest, &good);
+    char *line = next_line(c);
+    if (!line)
+        network_fault(c->network, c->lines.number ? c->lines.number : 1, c->fault,
+                      "the file ends where it should have %s", what);
+    return line;
 }
 
 // RATE INPUTS OUTPUTS [MASK]; the mask is hexadecimal and not used.
@@ -56,22 +53,22 @@ static bool parse_header(struct convolver *c)
 {
     static const char *const what[] = {"sample rate", "number of inputs", "number of outputs"};
     struct network *n = c->network;
-    uint64_t values[3] = {0};
-    char *line;
-    if (!required_line(c, "sample rate, inputs, outputs and mask", &line)) return false;
+    size_t values[3];
+    char *line = required_line(c, "sample rate, inputs, outputs and mask");
+    if (!line) return false;
     for (int i = 0; i < 3; i++) {
         const struct network_number number = {what[i], c->lines.number, 1,
                                               i ? NETWORK_MAX_CHANNELS : MAX_RATE};
-        const char *word = next_word(&line);
+        const char *word = words_next(&line, NULL);
         if (!word) return line_fault(c, "needs sample rate, inputs, outputs and mask");
         if (!network_parse_number(n, &number, word, NULL, &values[i], c->fault)) return false;
     }
-    const char *mask = next_word(&line);
+    const char *mask = words_next(&line, NULL);
     if (mask && strspn(mask, "0123456789abcdefABCDEFxX") != strlen(mask))
         return line_fault(c, "'%.40s' is not a mask in hexadecimal digits", mask);
     n->rate = (double)values[0];
-    n->in_channels = (size_t)values[1];
-    n->out_channels = (size_t)values[2];
+    n->in_channels = values[1];
+    n->out_channels = values[2];
     return network_add_stage(n, n->out_channels, n->in_channels, c->fault);
 }
 
@@ -79,13 +76,12 @@ static bool parse_delays(struct convolver *c, enum network_direction direction)
 {
     const bool is_input = direction == NETWORK_INPUTS;
     const size_t n = is_input ? c->network->in_channels : c->network->out_channels;
-    char *line;
-    if (!required_line(c, is_input ? "the delays of the inputs" : "the delays of the outputs",
-                       &line))
-        return false;
+    char *line =
+        required_line(c, is_input ? "the delays of the inputs" : "the delays of the outputs");
+    if (!line) return false;
     const struct network_number number = {"delay in ms", c->lines.number, 0, MAX_DELAY_MS};
     for (size_t i = 0; i < n; i++) {
-        const char *word = next_word(&line);
+        const char *word = words_next(&line, NULL);
         if (!word)
             return line_fault(c, "has %zu delays; %s need %zu", i, is_input ? "inputs" : "outputs",
                               n);
@@ -93,7 +89,7 @@ static bool parse_delays(struct convolver *c, enum network_direction direction)
                                   c->fault))
             return false;
     }
-    return !next_word(&line) || line_fault(c, "has more than %zu delays", n);
+    return !words_next(&line, NULL) || line_fault(c, "has more than %zu delays", n);
 }
 
 // CHANNEL.WEIGHT is split as text, since no floating point number has the digits of both parts.
@@ -120,17 +116,15 @@ static bool parse_weight(struct convolver *c, const char *word, size_t n_channel
 static bool parse_weights(struct convolver *c, struct weights *ret, size_t n_channels,
                           const char *what)
 {
-    char *line;
-    const char *word;
+    char *line = required_line(c, what);
     ret->n = 0;
-    if (!required_line(c, what, &line)) return false;
-    while ((word = next_word(&line))) {
+    for (const char *word; line && (word = words_next(&line, NULL));) {
         if (ret->n == NETWORK_MAX_CHANNELS) return line_fault(c, "has too many channels");
         if (!parse_weight(c, word, n_channels, &ret->channels[ret->n], &ret->values[ret->n]))
             return false;
         ret->n++;
     }
-    return true;
+    return line;
 }
 
 static bool add_terms(struct convolver *c, size_t impulse, int line)
@@ -151,41 +145,29 @@ static bool add_terms(struct convolver *c, size_t impulse, int line)
     return true;
 }
 
-static bool parse_path(struct convolver *c, const char *folder, char *name)
+static bool parse_path(struct convolver *c, char *name)
 {
     struct network *n = c->network;
     struct impulse impulse = {.source = IMPULSE_FILE, .line = c->lines.number};
-    uint64_t channel = 0;
     size_t index = 0;
-    char *line;
-    impulse.path = network_file_of_windows(folder, name);
-    bool good = required_line(c, "the channel of the file", &line);
+    const char *line = required_line(c, "the channel of the file");
     const struct network_number number = {"channel of the file", c->lines.number, 0,
                                           NETWORK_MAX_TERMS};
-    good = good && network_parse_number(n, &number, line, NULL, &channel, c->fault) &&
-           parse_weights(c, &c->in, n->in_channels, "the inputs of a path") &&
-           parse_weights(c, &c->out, n->out_channels, "the outputs of a path");
-    impulse.channel = (size_t)channel;
-    if (!good) free((void *)impulse.path);
-    return good && network_add_impulse(n, &impulse, &index, c->fault) &&
-           add_terms(c, index, impulse.line);
+    if (!line || !network_parse_number(n, &number, line, NULL, &impulse.channel, c->fault) ||
+        !parse_weights(c, &c->in, n->in_channels, "the inputs of a path") ||
+        !parse_weights(c, &c->out, n->out_channels, "the outputs of a path"))
+        return false;
+    impulse.path = network_file_of_windows(n, name);
+    return network_add_impulse(n, &impulse, &index, c->fault) && add_terms(c, index, impulse.line);
 }
 
 bool convolver_parse(struct network *network, char *text, struct fault *fault)
 {
-    struct convolver *c = calloc(1, sizeof *c);
-    char *folder = network_folder(network), *name;
-    bool good = (c && folder) || fault_set(fault, "%s: out of memory", network->path);
-    if (good) {
-        *c = (struct convolver){.network = network, .lines = {.rest = text}, .fault = fault};
-        good =
-            parse_header(c) && parse_delays(c, NETWORK_INPUTS) && parse_delays(c, NETWORK_OUTPUTS);
-    }
-    while (good && (name = next_line(c))) good = parse_path(c, folder, name);
-    if (good && !network->n_terms)
-        good = fault_set(fault, "%s: has no path; add a file, its channel, inputs and outputs",
-                         network->path);
-    free(folder);
-    free(c);
-    return good;
+    struct convolver c = {.network = network, .lines = {.rest = text}, .fault = fault};
+    bool good =
+        parse_header(&c) && parse_delays(&c, NETWORK_INPUTS) && parse_delays(&c, NETWORK_OUTPUTS);
+    for (char *name; good && (name = next_line(&c));) good = parse_path(&c, name);
+    return good && (network->n_terms ||
+                    fault_set(fault, "%s: has no path; add a file, its channel, inputs and outputs",
+                              network->path));
 }

@@ -75,10 +75,10 @@ static bool choose_frames(const struct impulse_file *file, const struct network 
                          impulse->path, channels, channels == 1 ? "" : "s",
                          first + impulse->channel, first, first + channels - 1);
     if (impulse->offset >= n)
-        return fault_set(fault, "%s: has %zu frames; an offset of %llu leaves none", impulse->path,
-                         n, (unsigned long long)impulse->offset);
-    *ret_n = n - (size_t)impulse->offset;
-    if (impulse->length && impulse->length < *ret_n) *ret_n = (size_t)impulse->length;
+        return fault_set(fault, "%s: has %zu frames; an offset of %zu leaves none", impulse->path,
+                         n, impulse->offset);
+    *ret_n = n - impulse->offset;
+    if (impulse->length && impulse->length < *ret_n) *ret_n = impulse->length;
     return true;
 }
 

@@ -26,7 +26,7 @@ struct path_state {
 
 struct jconvolver {
     struct network *network;
-    char *folder;             // of the files, from /cd
+    char *folder;             // of the files, from /cd; NULL: that of the configuration
     struct path_state *paths; // [out][in]; NULL before /convolver/new
     int line;
     const char *command;
@@ -43,7 +43,7 @@ static struct path_state *path_at(const struct jconvolver *j, size_t out, size_t
 }
 
 static bool parse_whole(const struct jconvolver *j, size_t word, const char *what, double low,
-                        double high, uint64_t *ret)
+                        double high, size_t *ret)
 {
     const struct network_number number = {what, j->line, low, high};
     return network_parse_number(j->network, &number, j->words[word], NULL, ret, j->fault);
@@ -52,11 +52,11 @@ static bool parse_whole(const struct jconvolver *j, size_t word, const char *wha
 // Input and output, counted from 1, as words `word` and `word` + 1.
 static bool parse_path(const struct jconvolver *j, size_t word, size_t *ret_in, size_t *ret_out)
 {
-    uint64_t in = 0, out = 0;
-    const bool good = parse_whole(j, word, "input", 1, (double)j->network->in_channels, &in) &&
-                      parse_whole(j, word + 1, "output", 1, (double)j->network->out_channels, &out);
-    *ret_in = (size_t)in - 1;
-    *ret_out = (size_t)out - 1;
+    const struct network *n = j->network;
+    const bool good = parse_whole(j, word, "input", 1, (double)n->in_channels, ret_in) &&
+                      parse_whole(j, word + 1, "output", 1, (double)n->out_channels, ret_out);
+    *ret_in -= 1;
+    *ret_out -= 1;
     return good;
 }
 
@@ -64,7 +64,7 @@ static bool parse_path(const struct jconvolver *j, size_t word, size_t *ret_in, 
 static bool parse_term(const struct jconvolver *j, struct network_term *ret)
 {
     const struct network_number gain = {"gain", j->line, -MAX_GAIN, MAX_GAIN};
-    uint64_t delay = 0;
+    size_t delay = 0;
     const bool good =
         parse_path(j, 0, &ret->in, &ret->out) &&
         network_parse_number(j->network, &gain, j->words[2], &ret->gain, NULL, j->fault) &&
@@ -87,23 +87,20 @@ static bool command_cd(struct jconvolver *j)
 static bool command_new(struct jconvolver *j)
 {
     struct network *n = j->network;
-    uint64_t in = 0, out = 0, partition = 0, length = 0;
-    double density = 0;
+    size_t partition;
+    double density;
     const struct network_number fraction = {"density", j->line, 0, 1};
     if (j->paths) return line_fault(j, "/convolver/new is given twice; keep one");
-    if (!parse_whole(j, 0, "number of inputs", 1, NETWORK_MAX_CHANNELS, &in) ||
-        !parse_whole(j, 1, "number of outputs", 1, NETWORK_MAX_CHANNELS, &out) ||
+    if (!parse_whole(j, 0, "number of inputs", 1, NETWORK_MAX_CHANNELS, &n->in_channels) ||
+        !parse_whole(j, 1, "number of outputs", 1, NETWORK_MAX_CHANNELS, &n->out_channels) ||
         !parse_whole(j, 2, "partition size", 1, NETWORK_MAX_DELAY, &partition) ||
-        !parse_whole(j, 3, "maximum length", 1, NETWORK_MAX_DELAY, &length) ||
+        !parse_whole(j, 3, "maximum length", 1, NETWORK_MAX_DELAY, &n->max_length) ||
         (j->n_words > 4 &&
          !network_parse_number(n, &fraction, j->words[4], &density, NULL, j->fault)))
         return false;
-    n->in_channels = (size_t)in;
-    n->out_channels = (size_t)out;
-    n->max_length = (size_t)length;
-    j->paths = calloc(in * out, sizeof *j->paths);
-    n->ports[NETWORK_INPUTS] = calloc(in, sizeof **n->ports);
-    n->ports[NETWORK_OUTPUTS] = calloc(out, sizeof **n->ports);
+    j->paths = calloc(n->in_channels * n->out_channels, sizeof *j->paths);
+    n->ports[NETWORK_INPUTS] = calloc(n->in_channels, sizeof **n->ports);
+    n->ports[NETWORK_OUTPUTS] = calloc(n->out_channels, sizeof **n->ports);
     if (!j->paths || !n->ports[NETWORK_INPUTS] || !n->ports[NETWORK_OUTPUTS])
         return line_fault(j, "out of memory");
     return network_add_stage(n, n->out_channels, n->in_channels, j->fault);
@@ -125,14 +122,13 @@ static bool command_read(struct jconvolver *j)
 {
     struct network_term term = {0};
     struct impulse impulse = {.source = IMPULSE_FILE, .line = j->line};
-    uint64_t channel = 0;
     if (!parse_term(j, &term) ||
         !parse_whole(j, 4, "offset", 0, NETWORK_MAX_DELAY, &impulse.offset) ||
         !parse_whole(j, 5, "length", 0, NETWORK_MAX_DELAY, &impulse.length) ||
-        !parse_whole(j, 6, "channel", 1, NETWORK_MAX_TERMS, &channel))
+        !parse_whole(j, 6, "channel", 1, NETWORK_MAX_TERMS, &impulse.channel))
         return false;
-    impulse.channel = (size_t)channel - 1;
-    impulse.path = network_file(j->folder, j->words[7]);
+    impulse.channel--;
+    impulse.path = network_file(j->network, j->folder, j->words[7]);
     return network_add_impulse(j->network, &impulse, &term.impulse, j->fault) &&
            add_response(j, term);
 }
@@ -159,15 +155,15 @@ static bool command_hilbert(struct jconvolver *j)
 {
     struct network_term term = {0};
     struct impulse impulse = {.line = j->line};
-    uint64_t length = 0;
+    size_t length;
     if (!parse_term(j, &term) || !parse_whole(j, 4, "length", MIN_HILBERT, MAX_HILBERT, &length))
         return false;
     const double half = (double)(length / 2);
     if (term.delay < half)
         return line_fault(j, "delay: %.0f is less than half of the length, %.0f", term.delay, half);
     term.delay -= half;
-    if (!network_allocate_values(j->network, &impulse, (size_t)length, j->fault)) return false;
-    fill_hilbert(impulse.values, (size_t)length);
+    if (!network_allocate_values(j->network, &impulse, length, j->fault)) return false;
+    fill_hilbert(impulse.values, length);
     return network_add_impulse(j->network, &impulse, &term.impulse, j->fault) &&
            add_response(j, term);
 }
@@ -202,7 +198,7 @@ static bool command_name(struct jconvolver *j)
     const enum network_direction direction = is_input ? NETWORK_INPUTS : NETWORK_OUTPUTS;
     const size_t channels = is_input ? n->in_channels : n->out_channels;
     const char *name = j->words[1];
-    uint64_t channel = 0;
+    size_t channel;
     if (!parse_whole(j, 0, is_input ? "input" : "output", 1, (double)channels, &channel))
         return false;
     if (!*name || strlen(name) > MAX_PORT_NAME || strchr(name, ':'))
@@ -293,9 +289,9 @@ static bool add_copies(struct jconvolver *j)
 
 bool jconvolver_parse(struct network *network, char *text, struct fault *fault)
 {
-    struct jconvolver j = {.network = network, .folder = network_folder(network), .fault = fault};
+    struct jconvolver j = {.network = network, .fault = fault};
     struct lines lines = {.rest = text};
-    bool good = j.folder || fault_set(fault, "%s: out of memory", network->path);
+    bool good = true;
     char *line;
     network->first_channel = 1;
     while (good && (line = lines_next(&lines))) {

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "io/bytes/bytes.h"
+#include "io/bytes/temp.h"
 
 typedef bool parse_fn(struct network *network, char *text, struct fault *fault);
 
@@ -27,7 +28,7 @@ static const struct {
 // NULL: the name is not that of a configuration.
 static parse_fn *parser_of_name(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    const char *dot = strrchr(path_base(path), '.');
     for (size_t i = 0; dot && i < sizeof formats / sizeof *formats; i++)
         if (strcasecmp(dot, formats[i].suffix) == 0) return formats[i].parse;
     return NULL;
@@ -179,7 +180,7 @@ int network_list_files(const struct network *network, const char **ret_paths)
 }
 
 bool network_parse_number(const struct network *network, const struct network_number *number,
-                          const char *word, double *real, uint64_t *whole, struct fault *fault)
+                          const char *word, double *real, size_t *whole, struct fault *fault)
 {
     struct number parsed = {0};
     if (!number_parse(word, QUANTITY_COUNT, &parsed) || (whole && !parsed.whole) ||
@@ -188,33 +189,27 @@ bool network_parse_number(const struct network *network, const struct network_nu
                              whole ? "%s: '%.40s' is not a whole number from %.0f to %.0f"
                                    : "%s: '%.40s' is not a number from %.10g to %.10g",
                              number->what, word, number->low, number->high);
-    if (whole) *whole = (uint64_t)parsed.integer;
+    if (whole) *whole = (size_t)parsed.integer;
     else *real = parsed.value;
     return true;
 }
 
-char *network_file(const char *folder, const char *name)
+char *network_file(const struct network *network, const char *folder, const char *name)
 {
-    const size_t n = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(n);
-    if (!path) return NULL;
-    const bool relative = *name != '/' && *folder;
-    snprintf(path, n, "%s%s%s", relative ? folder : "", relative ? "/" : "", name);
-    return path;
+    const char *config = network->path, *slash = folder && *folder ? "/" : "";
+    char *path;
+    int n = 0;
+    if (*name == '/') folder = slash = "";
+    if (folder) n = asprintf(&path, "%s%s%s", folder, slash, name);
+    else n = asprintf(&path, "%.*s%s", (int)(path_base(config) - config), config, name);
+    return n < 0 ? NULL : path;
 }
 
-char *network_file_of_windows(const char *folder, char *name)
+char *network_file_of_windows(const struct network *network, char *name)
 {
     for (char *c = name; *c; c++)
         if (*c == '\\') *c = '/';
-    return network_file(folder, name);
-}
-
-char *network_folder(const struct network *network)
-{
-    const char *slash = strrchr(network->path, '/');
-    if (!slash) return strdup("");
-    return strndup(network->path, slash == network->path ? 1 : (size_t)(slash - network->path));
+    return network_file(network, NULL, name);
 }
 
 bool network_parse(struct network *ret, const char *path, char *text, struct fault *fault)

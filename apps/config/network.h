@@ -32,9 +32,9 @@ struct impulse {
     enum impulse_source source;
     const char *path;    // of a file, allocated
     size_t channel;      // of the file, counted from 0
-    uint64_t skip_lines; // of a text file, before its first number
-    uint64_t offset;     // frames left out at the start of the file
-    uint64_t length;     // frames used; 0: all
+    size_t skip_lines;   // of a text file, before its first number
+    size_t offset;       // frames left out at the start of the file
+    size_t length;       // frames used; 0: all
     struct encoding raw; // of a file without a header
     double *values;      // numbers of the configuration
     size_t n_values;
@@ -127,8 +127,8 @@ bool network_add_term(struct network *network, const struct network_term *term,
 bool network_add_impulse(struct network *network, const struct impulse *impulse, size_t *ret_index,
                          struct fault *fault);
 
-// Makes room for the n values of an impulse whose line is known. The caller frees them if the
-// network does not take the impulse over.
+// Makes room for the n values of an impulse whose line is known; on failure they are NULL. The
+// caller frees them if the network does not take the impulse over.
 bool network_allocate_values(struct network *network, struct impulse *impulse, size_t n,
                              struct fault *fault);
 
@@ -140,14 +140,12 @@ struct network_number {
     double low, high;
 };
 bool network_parse_number(const struct network *network, const struct network_number *number,
-                          const char *word, double *real, uint64_t *whole, struct fault *fault);
+                          const char *word, double *real, size_t *whole, struct fault *fault);
 
-// The path of a file that a configuration names: relative ones begin at `folder`. NULL: no memory.
-char *network_file(const char *folder, const char *name);
-char *network_file_of_windows(const char *folder, char *name); // which may have backslashes
-
-// The folder of the configuration, allocated. NULL: no memory.
-char *network_folder(const struct network *network);
+// The path of a file that a configuration names: relative ones begin at `folder`, and without one
+// at that of the configuration. NULL: no memory.
+char *network_file(const struct network *network, const char *folder, const char *name);
+char *network_file_of_windows(const struct network *network, char *name); // may have backslashes
 
 // Whether a text is a list: its first line that is not empty names a .cfg.
 bool network_is_list(const char *text);

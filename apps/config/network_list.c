@@ -30,9 +30,7 @@ static bool add_listed(struct network *network, struct network **ret, char *name
 {
     struct fault said;
     struct network *added = calloc(1, sizeof *added);
-    char *folder = network_folder(network);
-    char *path = folder ? network_file_of_windows(folder, name) : NULL;
-    free(folder);
+    char *path = network_file_of_windows(network, name);
     bool good = (added && path) || fault_set(&said, "out of memory");
     good = good &&
            (is_configuration(name, strlen(name)) ||

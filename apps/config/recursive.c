@@ -88,7 +88,7 @@ static struct partita_section *add_sections(struct camilladsp *c, const yaml_nod
 static bool read_key(struct camilladsp *c, const yaml_node_t *map, const char *key, bool needed,
                      struct partita_section *s)
 {
-    uint64_t order = 0;
+    size_t order = 0;
     if (strcmp(key, "normalize_at_dc") == 0)
         return yaml_node_get_flag(&c->yaml, map, key, &s->unity_at_0);
     if (needed && !yaml_node_get(&c->yaml, map, key))
@@ -154,8 +154,8 @@ bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct netw
 {
     char keys[128] = "type";
     size_t n = 0, end = 0;
-    const char *type;
-    if (!yaml_node_get_text(&c->yaml, map, "type", &type)) return false;
+    const char *type = yaml_node_get_text(&c->yaml, map, "type");
+    if (!type) return false;
     if (strcmp(type, "GraphicEqualizer") == 0) return read_graphic(c, map, term);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (strcmp(type, types[i].name) != 0) continue;
@@ -179,16 +179,13 @@ bool camilladsp_biquad(struct camilladsp *c, const yaml_node_t *map, struct netw
 bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     static const char note[] = "Loudness follows a volume, and is computed for one of 0 dB";
-    double reference = NAN, high = 10, low = 10;
+    double reference = NEEDED_REAL, high = 10, low = 10;
     bool attenuate = false;
-    if (!yaml_node_check_keys(
-            &c->yaml, map, "fader|reference_level|high_boost|low_boost|attenuate_mid|ramp_time") ||
-        !yaml_node_get_real(&c->yaml, map, "reference_level", -100, 20, &reference) ||
+    if (!yaml_node_get_real(&c->yaml, map, "reference_level", -100, 20, &reference) ||
         !yaml_node_get_real(&c->yaml, map, "high_boost", 0, 20, &high) ||
         !yaml_node_get_real(&c->yaml, map, "low_boost", 0, 20, &low) ||
         !yaml_node_get_flag(&c->yaml, map, "attenuate_mid", &attenuate))
         return false;
-    if (isnan(reference)) return yaml_node_fault(&c->yaml, map, "needs a value of reference_level");
     struct partita_section *s = add_sections(c, map, 3, note, term);
     if (!s) return false;
     const double share = fmax(reference / 20, 0);
@@ -204,9 +201,7 @@ bool camilladsp_loudness(struct camilladsp *c, const yaml_node_t *map, struct ne
 bool camilladsp_volume(struct camilladsp *c, const yaml_node_t *map, struct network_term *term)
 {
     double limit = 0;
-    if (!yaml_node_check_keys(&c->yaml, map, "fader|ramp_time|limit") ||
-        !yaml_node_get_real(&c->yaml, map, "limit", -150, 50, &limit))
-        return false;
+    if (!yaml_node_get_real(&c->yaml, map, "limit", -150, 50, &limit)) return false;
     struct partita_section *s = add_sections(c, map, 1, "Volume is 0 dB", term);
     if (s) *s = (struct partita_section){KIND(GAIN), .gain = fmin(limit, 0)};
     return s;
@@ -241,8 +236,7 @@ bool camilladsp_delay(struct camilladsp *c, const yaml_node_t *map, struct netwo
                  {"mm", rate / SOUND_MM_PER_SECOND},
                  {"samples", 1}};
     bool subsample = false;
-    if (!yaml_node_check_keys(&c->yaml, map, "delay|unit|delay_unit|subsample") ||
-        !yaml_node_get_real(&c->yaml, map, "delay", 0, NETWORK_MAX_DELAY, &term->delay) ||
+    if (!yaml_node_get_real(&c->yaml, map, "delay", 0, NETWORK_MAX_DELAY, &term->delay) ||
         !yaml_node_get_flag(&c->yaml, map, "subsample", &subsample))
         return false;
     const yaml_node_t *node = yaml_node_get(&c->yaml, map, "delay_unit");

@@ -41,12 +41,11 @@ static bool add_file(struct scene *scene, const struct network *network, const c
 {
     enum ir_layout layout;
     const char *path = ir_name_path(name, &layout);
-    char *folder = network_folder(network), *file = folder ? network_file(folder, path) : NULL;
+    char *file = network_file(network, NULL, path);
     const size_t used = strlen(scene->ir), space = sizeof scene->ir - used;
     int n = file ? snprintf(scene->ir + used, space, "%s%s%s", used ? "+" : "", ir_prefixes[layout],
                             file)
                  : -1;
-    free(folder);
     free(file);
     return n >= 0 && (size_t)n < space;
 }

@@ -15,7 +15,7 @@ char *words_next(char **rest, bool *ret_good)
 {
     char *from = *rest + strspn(*rest, WORD_SPACES), *word = from, *to = from;
     const char quote = *from == '"' ? '"' : 0;
-    *ret_good = true;
+    if (ret_good) *ret_good = true;
     *rest = from;
     if (!*from || *from == '#') return NULL;
     if (quote) from++;
@@ -23,7 +23,7 @@ char *words_next(char **rest, bool *ret_good)
         if (*from == '\\' && from[1]) from++;
         *to++ = *from++;
     }
-    *ret_good = !quote || *from == quote;
+    if (ret_good) *ret_good = !quote || *from == quote;
     *rest = *from ? from + 1 : from;
     *to = 0;
     return word;

@@ -17,7 +17,7 @@ char *lines_next(struct lines *lines);
 
 // The next word of *rest, which ends at white space, or at a quotation mark if it begins with one;
 // a backslash quotes the next character. NULL at the end and before '#', where a comment begins.
-// *ret_good is false if a quotation mark is missing.
+// *ret_good is false if a quotation mark is missing; NULL: that does not matter.
 char *words_next(char **rest, bool *ret_good);
 
 // The whole line without white space at both ends.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "yaml_node.h"
 
+#include <math.h>
 #include <string.h>
 
 bool yaml_source_parse(struct yaml_source *ret, const struct network *network, const char *text,
@@ -92,12 +93,12 @@ bool yaml_node_check_keys(struct yaml_source *source, const yaml_node_t *map, co
     return true;
 }
 
-bool yaml_node_get_text(struct yaml_source *source, const yaml_node_t *map, const char *key,
-                        const char **ret)
+const char *yaml_node_get_text(struct yaml_source *source, const yaml_node_t *map, const char *key)
 {
     const yaml_node_t *value = yaml_node_get(source, map, key);
-    *ret = yaml_node_text(value);
-    return *ret || yaml_node_fault(source, value ? value : map, "needs a value of %s", key);
+    const char *text = yaml_node_text(value);
+    if (!text) yaml_node_fault(source, value ? value : map, "needs a value of %s", key);
+    return text;
 }
 
 bool yaml_node_get_list(struct yaml_source *source, const yaml_node_t *map, const char *key,
@@ -122,7 +123,7 @@ bool yaml_node_get_flag(struct yaml_source *source, const yaml_node_t *map, cons
 }
 
 bool yaml_node_number(struct yaml_source *source, const yaml_node_t *node,
-                      const struct network_number *number, double *real, uint64_t *whole)
+                      const struct network_number *number, double *real, size_t *whole)
 {
     const struct network_number here = {number->what, yaml_node_line(node), number->low,
                                         number->high};
@@ -136,13 +137,15 @@ bool yaml_node_get_real(struct yaml_source *source, const yaml_node_t *map, cons
 {
     const yaml_node_t *node = yaml_node_get(source, map, key);
     const struct network_number number = {key, 0, low, high};
-    return !node || yaml_node_number(source, node, &number, value, NULL);
+    if (node) return yaml_node_number(source, node, &number, value, NULL);
+    return !isnan(*value) || yaml_node_fault(source, map, "needs a value of %s", key);
 }
 
 bool yaml_node_get_whole(struct yaml_source *source, const yaml_node_t *map, const char *key,
-                         double low, double high, uint64_t *value)
+                         double low, double high, size_t *value)
 {
     const yaml_node_t *node = yaml_node_get(source, map, key);
     const struct network_number number = {key, 0, low, high};
-    return !node || yaml_node_number(source, node, &number, NULL, value);
+    if (node) return yaml_node_number(source, node, &number, NULL, value);
+    return *value != NEEDED_WHOLE || yaml_node_fault(source, map, "needs a value of %s", key);
 }

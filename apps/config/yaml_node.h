@@ -42,9 +42,8 @@ yaml_node_t *yaml_node_get(struct yaml_source *source, const yaml_node_t *map, c
 // False, with a fault, unless each key of the map is a word of `keys`, which '|' separates.
 bool yaml_node_check_keys(struct yaml_source *source, const yaml_node_t *map, const char *keys);
 
-// The value of a key, which must be there, and a text.
-bool yaml_node_get_text(struct yaml_source *source, const yaml_node_t *map, const char *key,
-                        const char **ret);
+// The value of a key, which must be there, and a text; NULL, with a fault: it is not.
+const char *yaml_node_get_text(struct yaml_source *source, const yaml_node_t *map, const char *key);
 
 // The list that is the value of a key; *ret is NULL if the key is absent.
 bool yaml_node_get_list(struct yaml_source *source, const yaml_node_t *map, const char *key,
@@ -52,14 +51,17 @@ bool yaml_node_get_list(struct yaml_source *source, const yaml_node_t *map, cons
 
 // The number that a node is; `number->line` is not used, real and whole: see network_parse_number.
 bool yaml_node_number(struct yaml_source *source, const yaml_node_t *node,
-                      const struct network_number *number, double *real, uint64_t *whole);
+                      const struct network_number *number, double *real, size_t *whole);
 
-// The value of a key that may be absent, then *value stays as it is.
+// The value of a key that may be absent, then *value stays as it is, unless that is NEEDED_REAL or
+// NEEDED_WHOLE: then the key must be there.
+#define NEEDED_REAL NAN
+#define NEEDED_WHOLE SIZE_MAX
 bool yaml_node_get_flag(struct yaml_source *source, const yaml_node_t *map, const char *key,
                         bool *value);
 bool yaml_node_get_real(struct yaml_source *source, const yaml_node_t *map, const char *key,
                         double low, double high, double *value);
 bool yaml_node_get_whole(struct yaml_source *source, const yaml_node_t *map, const char *key,
-                         double low, double high, uint64_t *value);
+                         double low, double high, size_t *value);
 
 #endif
