@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "remote.h"
 #include "table.h"
 
@@ -127,24 +128,17 @@ static void send_answer(const struct osc *osc, const char *line,
     json_decref(answer);
 }
 
-static enum control_id find_command(const char *name)
-{
-    int id = 0;
-    while (id < N_CONTROLS && strcmp(name, control_rows[id].name) != 0) id++;
-    return (enum control_id)id;
-}
-
 static void run_message(struct osc *osc, const char *path, lo_message message)
 {
-    char line[PACKET_BYTES + 64];
+    char line[PACKET_BYTES + 64], hint[NEAREST_HINT_SIZE];
     struct control_reply reply = {0};
     const char *types = lo_message_get_types(message);
     int n = lo_message_get_argc(message);
     lo_arg **arguments = lo_message_get_argv(message);
     if (strncmp(path, PREFIX, sizeof PREFIX - 1) != 0) return;
     snprintf(line, sizeof line, "%s", path + sizeof PREFIX - 1);
-    const enum control_id id = find_command(line);
-    const bool is_button = id < N_CONTROLS && control_rows[id].kind == ARGUMENT_NONE;
+    const int id = nearest_find(line, control_rows, N_CONTROLS, sizeof *control_rows, hint);
+    const bool is_button = id >= 0 && control_rows[id].kind == ARGUMENT_NONE;
     // A number tells whether the button is pressed.
     if (n == 1 && is_button && lo_is_numerical_type((lo_type)types[0])) {
         if (lo_hires_val((lo_type)types[0], arguments[0]) == 0) return;

@@ -67,10 +67,9 @@ const size_t n_control_keys = sizeof control_keys / sizeof *control_keys;
 
 const char *control_key_line(int key)
 {
-    static const char *const filters[] = {"filter 1", "filter 2", "filter 3",
-                                          "filter 4", "filter 5", "filter 6",
-                                          "filter 7", "filter 8", "filter 9"};
-    if (key >= '1' && key <= '9') return filters[key - '1'];
+    static char filter[] = "filter 1";
+    filter[sizeof filter - 2] = (char)key;
+    if (key >= '1' && key <= '9') return filter;
     if (key == '=') key = '+'; // the same key without shift
     for (size_t i = 0; key && i < n_control_keys; i++) {
         if (key == control_keys[i].key) return control_keys[i].line;
@@ -157,15 +156,11 @@ bool control_parse(struct control_command *ret, char *line, struct fault *fault)
     line += strspn(line, " \t\r");
     char *argument = split_word(line);
     line[strcspn(line, "\r")] = 0;
-    struct nearest nearest = nearest_to(line);
     char hint[NEAREST_HINT_SIZE];
-    for (int id = 0; id < N_CONTROLS; id++) {
-        nearest_try(&nearest, control_rows[id].name);
-        if (strcmp(line, control_rows[id].name) != 0) continue;
-        *ret = (struct control_command){.id = (enum control_id)id};
-        return parse_argument(ret, argument, fault);
-    }
+    const int id = nearest_find(line, control_rows, N_CONTROLS, sizeof *control_rows, hint);
     if (!*line) return fault_set(fault, "the line is empty; `help` lists the commands");
-    return fault_set(fault, "%.100s: no such command%s; `help` lists the commands", line,
-                     nearest_hint(&nearest, "", hint));
+    if (id < 0)
+        return fault_set(fault, "%.100s: no such command%s; `help` lists the commands", line, hint);
+    *ret = (struct control_command){.id = (enum control_id)id};
+    return parse_argument(ret, argument, fault);
 }

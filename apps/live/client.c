@@ -72,31 +72,26 @@ static void put_files(FILE *line, const char *ir, const char *folder)
     }
 }
 
-// Returns the line, which the caller frees; NULL, with a fault: there is none.
-static char *compose_line(char *const *words, int n, struct fault *fault)
+// The words with spaces between them, as the line in `text`, which is empty.
+static bool compose_line(char text[CONTROL_LINE_BYTES], char *const *words, int n,
+                         struct fault *fault)
 {
     const bool loads = strcmp(words[0], control_rows[CONTROL_LOAD].name) == 0;
-    char *text = NULL, folder[PATH_MAX] = "";
-    size_t size = 0;
-    FILE *line = open_memstream(&text, &size);
-    bool good = line || fault_set(fault, "out of memory");
+    char folder[PATH_MAX] = "";
     if (loads && !getcwd(folder, sizeof folder))
-        good = good && fault_set(fault, "the folder of this process: %s", strerror(errno));
-    for (int i = 0; good && i < n; i++) {
-        if (i) fputc(' ', line);
+        return fault_set(fault, "the folder of this process: %s", strerror(errno));
+    FILE *line = fmemopen(text, CONTROL_LINE_BYTES - 1, "w");
+    if (!line) return fault_set(fault, "out of memory");
+    for (int i = 0; i < n; i++) {
         if (loads && i == 1) put_files(line, words[i], folder);
         else fputs(words[i], line);
+        fputc(i < n - 1 ? ' ' : '\n', line);
     }
-    if (line) fputc('\n', line);
-    // Without memory glibc's fclose may succeed all the same, with no text.
-    if (line && (fclose(line) || !text)) good = good && fault_set(fault, "out of memory");
-    if (good && strchr(text, '\n') != text + size - 1)
-        good = fault_usage(fault, "the command must be one line");
-    if (good && size >= CONTROL_LINE_BYTES)
-        good = fault_usage(fault, "the command is longer than %d bytes", CONTROL_LINE_BYTES - 2);
-    if (good) return text;
-    free(text);
-    return NULL;
+    const bool fits = fflush(line) == 0 && !ferror(line);
+    fclose(line);
+    if (!fits)
+        return fault_usage(fault, "the command is longer than %d bytes", CONTROL_LINE_BYTES - 2);
+    return !strchr(text, '\n')[1] || fault_usage(fault, "the command must be one line");
 }
 
 // Prints lines up to the answer, which says whether it is "ok"; after `subscribe` up to the end.
@@ -129,9 +124,9 @@ int control_main(const struct settings *settings, struct fault *fault)
 {
     const char *path = settings->files[0];
     char **words = settings->files + 1;
-    char *line = compose_line(words, settings->n_operands - 1, fault);
-    FILE *file = line ? send_to(path, line, fault) : NULL;
-    free(line);
+    char line[CONTROL_LINE_BYTES] = "";
+    const bool good = compose_line(line, words, settings->n_operands - 1, fault);
+    FILE *file = good ? send_to(path, line, fault) : NULL;
     if (!file) return EXIT_FAILED;
     bool follow = strcmp(words[0], control_rows[CONTROL_SUBSCRIBE].name) == 0 &&
                   settings->n_operands > 2 && strcmp(words[1], "off") != 0;
