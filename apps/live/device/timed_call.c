@@ -3,34 +3,29 @@
 // thread.
 #include "timed_call.h"
 
+#include <poll.h>
 #include <pthread.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 // The limit counts steps of waiting, so that the time in which the program itself is stopped does
 // not count.
-static const double STEP_SECONDS = 0.05;
+enum { STEP_MILLISECONDS = 50 };
 
 static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    void (*function)(void *); // the current call; NULL: none
+    int wanted, done; // events: a call is to be made, and has returned
+    void (*function)(void *);
     void *argument;
     bool started, hangs;
     bool (*meanwhile)(void *user); // NULL: none
     void *user;
-} worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+} worker;
 
 static void *timed_call_thread(void *unused)
 {
-    pthread_mutex_lock(&worker.lock);
-    for (;;) {
-        while (!worker.function) pthread_cond_wait(&worker.changed, &worker.lock);
-        void (*function)(void *) = worker.function;
-        pthread_mutex_unlock(&worker.lock);
-        function(worker.argument);
-        pthread_mutex_lock(&worker.lock);
-        worker.function = NULL;
-        pthread_cond_broadcast(&worker.changed);
+    for (eventfd_t n; read(worker.wanted, &n, sizeof n) == sizeof n;) {
+        worker.function(worker.argument);
+        if (write(worker.done, &n, sizeof n) != sizeof n) break;
     }
     return unused;
 }
@@ -38,23 +33,13 @@ static void *timed_call_thread(void *unused)
 static bool start_thread_once(void)
 {
     pthread_t thread;
-    if (!worker.started && pthread_create(&thread, NULL, timed_call_thread, NULL) == 0) {
-        pthread_detach(thread);
-        worker.started = true;
-    }
+    if (worker.started) return true;
+    if (worker.wanted <= 0) worker.wanted = eventfd(0, EFD_CLOEXEC);
+    if (worker.done <= 0) worker.done = eventfd(0, EFD_CLOEXEC);
+    if (worker.wanted < 0 || worker.done < 0) return false;
+    worker.started = pthread_create(&thread, NULL, timed_call_thread, NULL) == 0;
+    if (worker.started) pthread_detach(thread);
     return worker.started;
-}
-
-static void wait_step(void)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)(STEP_SECONDS * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&worker.changed, &worker.lock, &until);
 }
 
 void timed_call_meanwhile(bool (*function)(void *user), void *user)
@@ -65,17 +50,18 @@ void timed_call_meanwhile(bool (*function)(void *user), void *user)
 
 bool timed_call(void (*function)(void *argument), void *argument, double seconds)
 {
+    eventfd_t one = 1;
     if (worker.hangs || !start_thread_once()) return false;
-    pthread_mutex_lock(&worker.lock);
     worker.function = function;
     worker.argument = argument;
-    pthread_cond_broadcast(&worker.changed);
-    for (double waited = 0; worker.function && waited < seconds; waited += STEP_SECONDS) {
-        wait_step();
-        if (worker.meanwhile && !worker.meanwhile(worker.user)) break;
+    worker.hangs = true;
+    if (write(worker.wanted, &one, sizeof one) != sizeof one) return false;
+    for (double left = 1e3 * seconds; worker.hangs && left > 0; left -= STEP_MILLISECONDS) {
+        struct pollfd done = {.fd = worker.done, .events = POLLIN};
+        worker.hangs = poll(&done, 1, STEP_MILLISECONDS) <= 0 ||
+                       read(worker.done, &one, sizeof one) != sizeof one;
+        if (worker.hangs && worker.meanwhile && !worker.meanwhile(worker.user)) break;
     }
-    worker.hangs = worker.function != NULL;
-    pthread_mutex_unlock(&worker.lock);
     return !worker.hangs;
 }
 
