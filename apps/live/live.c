@@ -107,7 +107,7 @@ static void restart(struct live *live)
     r->socket = NULL;
     remotes_close(r);
     r->socket = socket;
-    restart_exec(&live->restart, socket, live->settings.argc, live->settings.argv);
+    restart_exec(&live->restart, socket, live->settings.argv - 1); // from the program's name on
 }
 
 // Opens a session; with --retry it waits for the device. False, with the exit status and, unless

@@ -29,10 +29,9 @@ struct restart {
 // Reads the state of the previous process. False, with take 1, if there is none.
 bool restart_read(struct restart *ret);
 
-// Executes `partita` with the same arguments; argv[0] is the subcommand. All descriptors but the
-// standard streams and the control socket, which may be NULL, are closed, so that a server sees
-// that its client is gone. Returns only on failure.
-void restart_exec(const struct restart *restart, const struct control_socket *socket, int argc,
-                  char **argv);
+// Executes `partita` with the same arguments. All descriptors but the standard streams and the
+// control socket, which may be NULL, are closed, so that a server sees that its client is gone.
+// Returns only on failure.
+void restart_exec(const struct restart *restart, const struct control_socket *socket, char **argv);
 
 #endif
