@@ -275,6 +275,7 @@ int live_main(const struct settings *settings, struct fault *fault)
 {
     struct live live = {.settings = *settings};
     int status = EXIT_FAILED;
+    live.settings.operands[1] = "the audio device"; // the signal, in messages about filters
     if (!scene_open(&live.scenes, &live.settings, fault)) return EXIT_FAILED;
     if (!live_check_usage(&live.settings, fault) || !live_check_values(&live.settings, fault))
         return EXIT_USAGE;

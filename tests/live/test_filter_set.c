@@ -32,8 +32,9 @@ static bool try_to_open(struct filter_set **ret, struct settings *settings, int 
     const char *ir;
     const struct filter_set_request request = {
         .max_in = 2, .max_out = 2, .rate = SOFA_RATE, .ret_ir = &ir};
-    return options_parse(settings, COMMAND_LIVE, argc, argv, fault) &&
-           filter_set_open(ret, settings, &request, fault);
+    if (!options_parse(settings, COMMAND_LIVE, argc, argv, fault)) return false;
+    settings->operands[1] = "the audio device";
+    return filter_set_open(ret, settings, &request, fault);
 }
 
 static struct filter_set *open_filters(struct settings *settings, int n, const char **irs)

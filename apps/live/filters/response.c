@@ -13,8 +13,6 @@
 #include "filter_set.h"
 #include "route/route.h"
 
-static const char DEVICE[] = "the audio device";
-
 // The onset of a response, as in ISO 3382-1: within 20 dB of its peak.
 static const float ONSET = 0.1f;
 
@@ -37,9 +35,7 @@ static size_t choose_inputs(const struct filter_set_request *request, bool matri
 static bool read_network(struct network *ret, const struct settings *settings, const char *ir,
                          const struct audio_info *device, double rate, struct fault *fault)
 {
-    struct settings s = *settings; // with the name of the signal for messages
-    s.operands[1] = DEVICE;
-    if (!route_read(ret, &s, ir, device, fault)) return false;
+    if (!route_read(ret, settings, ir, device, fault)) return false;
     network_select(ret, rate);
     return true;
 }
@@ -124,10 +120,9 @@ static bool check_outputs(struct response *r, const struct response_shape *shape
                      shape->out_channels);
 }
 
-bool response_turn(struct response *ret, const char *path, const struct sofa *sofa,
+bool response_turn(struct response *r, const char *path, const struct sofa *sofa,
                    const struct sofa_direction *direction, struct fault *fault)
 {
-    struct response *r = ret;
     *r = (struct response){.path = path};
     float *taps = sofa_pair(sofa, path, direction, &r->pair, fault);
     if (!taps) return false;
@@ -166,30 +161,22 @@ static bool load_sofa(struct response *ret, const struct settings *settings, con
     return false;
 }
 
-static bool load_network(struct response *r, const char *ir, const struct response_shape *shape,
-                         const struct settings *settings, struct fault *fault)
-{
-    const struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
-    struct network network;
-    if (!read_network(&network, settings, ir, &device, device.rate, fault)) return false;
-    const bool good = network_taps_load(&r->taps, &network, PARTITA_F32, &device, settings, fault);
-    network_release(&network);
-    return good;
-}
-
 bool response_load(struct response *ret, const struct settings *settings, const char *ir,
                    const struct response_shape *shape, const struct sofa_direction *direction,
                    struct fault *fault)
 {
-    struct response r = {0};
-    struct settings s = *settings; // with the names that network_taps_load prints
-    r.path = ir_name_path(ir, NULL);
+    const struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
+    struct response r = {.path = ir_name_path(ir, NULL)};
+    struct settings s = *settings;
+    struct network network;
     if (is_turned(settings, ir)) return load_sofa(ret, settings, r.path, shape, direction, fault);
-    s.operands[0] = r.path;
-    s.operands[1] = DEVICE;
+    s.operands[0] = r.path; // in messages
     s.gain = 0; // this and --dry are applied to the output, where they can change while playing
     s.dry = -INFINITY;
-    if (!load_network(&r, ir, shape, &s, fault)) return false;
+    if (!read_network(&network, &s, ir, &device, device.rate, fault)) return false;
+    const bool good = network_taps_load(&r.taps, &network, PARTITA_F32, &device, &s, fault);
+    network_release(&network);
+    if (!good) return false;
     if (!check_outputs(&r, shape, fault)) {
         taps_release(&r.taps);
         return false;
