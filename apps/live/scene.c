@@ -93,13 +93,11 @@ static void apply(struct session *s, int i, int slot)
     scene_set_state(&s->state, s->settings, &s->scenes->list[i]);
     filter_set_fade(s->filters, s->state.fade);
     filter_set_select(s->filters, slot);
-    filter_set_turn(s->filters, &s->state.direction);
-    session_set_levels(s);
+    session_apply_state(s);
 }
 
-bool scene_select(struct session *session, int i, struct control_reply *reply, struct fault *fault)
+bool scene_select(struct session *s, int i, struct control_reply *reply, struct fault *fault)
 {
-    struct session *s = session;
     const char *ir = s->scenes->list[i].ir;
     const int slot = filter_set_find(s->filters, ir);
     const uint64_t ticket = slot < 0 ? filter_set_load(s->filters, ir, true, fault) : 0;
@@ -110,9 +108,8 @@ bool scene_select(struct session *session, int i, struct control_reply *reply, s
     return true;
 }
 
-void scene_continue(struct session *session, struct filter_set_news *news)
+void scene_continue(struct session *s, struct filter_set_news *news)
 {
-    struct session *s = session;
     if (!s->scene_ticket || s->scene_ticket > news->request) return;
     s->scene_ticket = 0;
     const char *ir = s->scenes->list[s->next_scene].ir;
@@ -138,9 +135,8 @@ static void read_again(struct session *s, struct fault *message)
     if (s->scene >= 0 && !scene_select(s, s->scene, &ignored, &why)) *message = why;
 }
 
-bool scene_poll(struct session *session, double now, struct fault *ret_message)
+bool scene_poll(struct session *s, double now, struct fault *ret_message)
 {
-    struct session *s = session;
     // While a scene's filter is read its number must not change.
     if (!s->scenes->path || s->scene_ticket || now < s->next_look) return false;
     s->next_look = now + LOOK_SECONDS;

@@ -159,15 +159,16 @@ double session_latency(const struct session *session)
     return fmax(0, session->format.in_latency) + fmax(0, session->format.out_latency);
 }
 
-void session_set_levels(struct session *session)
+void session_apply_state(struct session *session)
 {
     const struct chain_levels levels = session_levels(session);
     chain_set_levels(session->chain, &levels);
+    filter_set_fade(session->filters, session->state.fade);
+    filter_set_turn(session->filters, &session->state.direction);
 }
 
-bool session_finish_files(struct session *session, struct fault *fault)
+bool session_finish_files(struct session *s, struct fault *fault)
 {
-    struct session *s = session;
     chain_detach(s->chain);
     bool good = !s->recorder || recorder_finish(s->recorder, &s->recorded, fault);
     if (!s->calls) return good;

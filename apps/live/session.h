@@ -56,8 +56,8 @@ double session_latency(const struct session *session);
 // output's gain.
 struct chain_levels session_levels(const struct session *session);
 
-// Applies them.
-void session_set_levels(struct session *session);
+// Plays with what the state has by now: levels, fade and direction.
+void session_apply_state(struct session *session);
 
 // Fades out and ends, because the user wants it.
 void session_end(struct session *session);

@@ -64,9 +64,8 @@ static void put_count(json_t *j, const char *name, uint64_t count)
     json_object_set_new(j, name, json_integer((json_int_t)count));
 }
 
-void status_put_settings(json_t *object, const struct session *session)
+void status_put_settings(json_t *object, const struct session *s)
 {
-    const struct session *s = session;
     json_t *j = object;
     const struct filter_set_view f = filter_set_view(s->filters);
     json_object_set_new(j, "filter", json_text(f.info.path));
@@ -84,13 +83,14 @@ void status_put_settings(json_t *object, const struct session *session)
     json_object_set_new(j, "bypass", json_boolean(s->state.bypass));
 }
 
-void status_put_all(json_t *object, const struct session *session, const char *state)
+void status_put_all(json_t *object, const struct session *session, bool final)
 {
     const struct session *s = session;
+    const char *now = s->ending ? "ending" : "running", *end = s->lost ? "lost" : "ended";
     json_t *j = object, *filters = json_array(), *scenes = json_array();
     struct chain_counts counts = chain_counts(s->chain);
     const struct filter_set_view f = filter_set_view(s->filters);
-    json_object_set_new(j, "state", json_string(state));
+    json_object_set_new(j, "state", json_string(final ? end : now));
     json_object_set_new(j, "seconds", json_real((double)counts.frames / s->format.rate));
     put_count(j, "frames", counts.frames);
     json_object_set_new(j, "rate", json_real(s->format.rate));
@@ -117,9 +117,8 @@ void status_put_all(json_t *object, const struct session *session, const char *s
     put_count(j, "unrecorded", counts.unrecorded);
 }
 
-json_t *status_response(const struct session *session)
+json_t *status_response(const struct session *s)
 {
-    const struct session *s = session;
     const struct filter_set_view f = filter_set_view(s->filters);
     const struct chain_levels levels = session_levels(s);
     const double wet = (double)levels.input * (double)levels.wet;
@@ -155,7 +154,7 @@ char *status_dump(json_t *object)
 char *status_compose_json(const struct session *session, bool final)
 {
     json_t *j = json_report("partita-live/1", command_rows[COMMAND_LIVE].name);
-    status_put_all(j, session, !final ? "running" : session->lost ? "lost" : "ended");
+    status_put_all(j, session, final);
     return status_dump(j);
 }
 
@@ -177,9 +176,8 @@ static void warn_losses(const struct session *s, const struct chain_counts *coun
                        (unsigned long long)s->recorded.clipped);
 }
 
-void status_conclude(const struct session *session)
+void status_conclude(const struct session *s)
 {
-    const struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
     struct partita_stream_stats load = chain_load(s->chain);
     warn_losses(s, &counts);

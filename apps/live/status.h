@@ -7,9 +7,9 @@
 
 #include "session.h"
 
-// Adds what the user can change to an object, or everything with the session's state.
+// Adds what the user can change to an object, or everything. final: of the whole session.
 void status_put_settings(json_t *object, const struct session *session);
-void status_put_all(json_t *object, const struct session *session, const char *state);
+void status_put_all(json_t *object, const struct session *session, bool final);
 
 // The response of the current filter, and with the levels that of what is played.
 json_t *status_response(const struct session *session);
@@ -17,7 +17,7 @@ json_t *status_response(const struct session *session);
 // The object as a line, which the caller frees; releases the object. NULL: out of memory.
 char *status_dump(json_t *object);
 
-// One line of JSON, which the caller frees. final: of the whole session. NULL: out of memory.
+// One line of JSON, which the caller frees. NULL: out of memory.
 char *status_compose_json(const struct session *session, bool final);
 
 // Prints the summary on standard error, unless --quiet.

@@ -37,9 +37,8 @@ static double *value_of(struct live_state *state, enum control_id id)
                                       : NULL;
 }
 
-void steer_set_value(struct live_state *state, const struct control_command *command)
+void steer_set_value(struct live_state *state, const struct control_command *c)
 {
-    const struct control_command *c = command;
     const struct control_row *row = &control_rows[c->id];
     double *value = value_of(state, c->id);
     double low = row->has_off ? MIN_STEP_LEVEL : row->low;
@@ -76,24 +75,10 @@ static bool select_neighbour(struct session *s, int step, struct control_reply *
     return n == 1 || select_filter(s, (from + step + n) % n, reply, fault);
 }
 
-static bool can_turn(const struct session *s, const struct control_command *c, struct fault *fault)
-{
-    return filter_set_has_directions(s->filters) ||
-           fault_set(fault,
-                     "%s: no filter of this run is from a SOFA file (.sofa), which has directions",
-                     control_rows[c->id].name);
-}
-
 static bool steer_execute(struct session *s, const struct control_command *c,
                           struct control_reply *reply, struct fault *fault)
 {
     switch (c->id) {
-    case CONTROL_GAIN:
-    case CONTROL_WET:
-    case CONTROL_DRY:
-    case CONTROL_INPUT_GAIN:
-        steer_set_value(&s->state, c);
-        break;
     case CONTROL_MUTE:
         change_switch(&s->state.mute, c);
         break;
@@ -114,29 +99,25 @@ static bool steer_execute(struct session *s, const struct control_command *c,
     case CONTROL_RELOAD:
         reply->ticket = filter_set_reload(s->filters, fault);
         return reply->ticket != 0;
-    case CONTROL_FADE:
-        steer_set_value(&s->state, c);
-        filter_set_fade(s->filters, s->state.fade);
-        return true;
     case CONTROL_AZIMUTH:
     case CONTROL_ELEVATION:
-        if (!can_turn(s, c, fault)) return false;
-        steer_set_value(&s->state, c);
-        filter_set_turn(s->filters, &s->state.direction);
-        return true;
+        if (!filter_set_has_directions(s->filters))
+            return fault_set(
+                fault,
+                "%s: no filter of this run is from a SOFA file (.sofa), which has directions",
+                control_rows[c->id].name);
+        break;
     case CONTROL_SUBSCRIBE:
         reply->period = c->verb == CONTROL_OFF ? 0 : c->number * 1e-3;
-        return true;
+        break;
     case CONTROL_QUIT:
         session_end(s);
-        return true;
-    case CONTROL_STATUS:
-    case CONTROL_RESPONSE:
-    case CONTROL_HELP:
-    case N_CONTROLS:
-        return true;
+        break;
+    default:
+        break;
     }
-    session_set_levels(s);
+    if (value_of(&s->state, c->id)) steer_set_value(&s->state, c);
+    session_apply_state(s);
     return true;
 }
 
@@ -163,11 +144,6 @@ static char *compose_error(const char *text)
     return status_dump(j);
 }
 
-static const char *state_of(const struct session *s)
-{
-    return s->ending ? "ending" : "running";
-}
-
 static char *compose_answer(struct session *s, enum control_id id)
 {
     struct fault warning;
@@ -178,7 +154,7 @@ static char *compose_answer(struct session *s, enum control_id id)
     if (level && steer_doubt_level(control_rows[id].name, *level, &warning))
         json_object_set_new(j, "warning", json_text(warning.text));
     if (id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
-    else if (id == CONTROL_STATUS) status_put_all(j, s, state_of(s));
+    else if (id == CONTROL_STATUS) status_put_all(j, s, false);
     else if (id == CONTROL_RESPONSE) json_object_set_new(j, "response", status_response(s));
     else status_put_settings(j, s);
     return status_dump(j);
@@ -230,6 +206,6 @@ char *steer_compose_event(const struct session *session)
 {
     json_t *j = report_control();
     json_object_set_new(j, "event", json_string("status"));
-    status_put_all(j, session, state_of(session));
+    status_put_all(j, session, false);
     return status_dump(j);
 }
