@@ -156,9 +156,8 @@ static void close_client(struct control_socket *s, int i)
     s->clients[i] = s->clients[--s->n];
 }
 
-void control_socket_close(struct control_socket *socket)
+void control_socket_close(struct control_socket *s)
 {
-    struct control_socket *s = socket;
     struct stat st;
     if (!s) return;
     while (s->n) close_client(s, 0);
@@ -174,10 +173,9 @@ static bool reads_commands(const struct client *c)
     return !c->ticket && c->n_out < OUT_BYTES / 2;
 }
 
-nfds_t control_socket_files(const struct control_socket *socket, double now,
+nfds_t control_socket_files(const struct control_socket *s, double now,
                             struct pollfd files[CONTROL_MAX_FILES])
 {
-    const struct control_socket *s = socket;
     if (!s) return 0;
     files[0] = (struct pollfd){.fd = now < s->accept_after ? -1 : s->fd, .events = POLLIN};
     for (int i = 0; i < s->n; i++) {
@@ -297,10 +295,8 @@ static void accept_client(struct control_socket *s, double now)
     }
 }
 
-void control_socket_serve(struct control_socket *socket, double now, control_line_fn *run,
-                          void *user)
+void control_socket_serve(struct control_socket *s, double now, control_line_fn *run, void *user)
 {
-    struct control_socket *s = socket;
     if (!s) return;
     if (now >= s->accept_after) accept_client(s, now);
     for (int i = s->n - 1; i >= 0; i--) {

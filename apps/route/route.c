@@ -44,9 +44,8 @@ bool route_check(const struct settings *settings, const char *ir, struct fault *
                      !plain ? ir_prefixes[layout] : "--matrix, --matrix-order and --true-stereo");
 }
 
-void route_adopt(struct settings *settings)
+void route_adopt(struct settings *s)
 {
-    struct settings *s = settings;
     if (s->command != COMMAND_CONVOLVE || s->n_irs != 1 || !route_is_made(s, s->files[0])) return;
     s->config = s->operands[0];
     s->n_irs = 0;

@@ -45,9 +45,8 @@ void lines_push(struct lines *lines)
     while (lines->text && push_some(lines)) continue;
 }
 
-bool lines_flush(struct lines *lines, int milliseconds, int wake)
+bool lines_flush(struct lines *l, int milliseconds, int wake)
 {
-    struct lines *l = lines;
     lines_push(l);
     while (l->text) {
         struct pollfd files[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},

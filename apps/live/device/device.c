@@ -312,10 +312,9 @@ static void call_open(void *argument)
                              device_portaudio_callback, s);
 }
 
-bool device_open(struct device_stream **ret_stream, const struct device_request *request,
+bool device_open(struct device_stream **ret_stream, const struct device_request *r,
                  struct device_format *ret_format, bool *ret_may_come, struct fault *fault)
 {
-    const struct device_request *r = request;
     struct device_stream *s = calloc(1, sizeof *s);
     if (!s) return fault_set(fault, "out of memory");
     s->request = *r;

@@ -5,9 +5,8 @@
 
 static const double MIN_SILENCE = 1, SILENT_PERIODS = 20, START_SECONDS = 5;
 
-bool heartbeat_check(struct heartbeat *heartbeat, uint64_t calls, double now, double limit)
+bool heartbeat_check(struct heartbeat *h, uint64_t calls, double now, double limit)
 {
-    struct heartbeat *h = heartbeat;
     double step = fmin(now - h->last_check, limit / 5);
     h->last_check = now;
     h->silence = calls == h->calls ? h->silence + step : 0;

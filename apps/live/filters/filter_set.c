@@ -69,11 +69,6 @@ struct filter_set {
     char load_note[NOTE_SIZE]; // impulse_notes.note
 };
 
-static bool succeeded(const struct filter_set *set, enum partita_status status, struct fault *fault)
-{
-    return option_words_of_status(fault, COMMAND_LIVE, status, &set->log);
-}
-
 static bool create_plan(struct filter_set *set, struct fault *fault)
 {
     const struct settings *s = set->settings;
@@ -93,7 +88,8 @@ static bool create_plan(struct filter_set *set, struct fault *fault)
         .wisdom = set->wisdom,
         .log = {option_words_log, &set->log},
     };
-    return succeeded(set, partita_plan_create(&problem, &options, &set->plan), fault);
+    const enum partita_status status = partita_plan_create(&problem, &options, &set->plan);
+    return option_words_of_status(fault, COMMAND_LIVE, status, &set->log);
 }
 
 double filter_set_frequency(const struct filter_set *set, int point)
@@ -119,10 +115,9 @@ static void find_response(struct filter_set *set, struct filter_slot *slot,
     free(row);
 }
 
-static bool create_filter(struct filter_set *set, struct filter_slot *ret,
-                          const struct response *response, struct fault *fault)
+static bool create_filter(struct filter_set *set, struct filter_slot *ret, const struct response *r,
+                          struct fault *fault)
 {
-    const struct response *r = response;
     size_t max_paths = set->shape.in_channels * set->shape.out_channels, n = 0;
     if (r->taps.length > set->kernel)
         return fault_set(fault, "%s: %zu taps, more than the %zu that are reserved (--max-taps)",
@@ -234,7 +229,7 @@ bool filter_set_open(struct filter_set **ret_set, const struct settings *setting
         enum partita_status status =
             partita_stream_open(set->plan, set->slots[0].filter, &set->stream);
         denormals_restore(mode);
-        good = succeeded(set, status, fault);
+        good = option_words_of_status(fault, COMMAND_LIVE, status, &set->log);
     }
     for (int i = 0; responses && i < settings->irs.n; i++) response_release(&responses[i]);
     free(responses);

@@ -129,10 +129,8 @@ bool recorder_check(const struct recorder *recorder, struct fault *fault)
     return ring_check(recorder->ring, fault);
 }
 
-bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts,
-                     struct fault *fault)
+bool recorder_finish(struct recorder *r, struct sample_counts *ret_counts, struct fault *fault)
 {
-    struct recorder *r = recorder;
     struct fault why, of_file;
     uint64_t frames;
     bool whole = ring_stop(r->ring, &why),
