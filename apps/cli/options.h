@@ -115,8 +115,8 @@ struct settings {
     struct word_list irs;
     const char *audio_device, *audio_input, *audio_output, *audio_latency;
     const char *record, *measure_to, *calls, *control, *osc, *scene, *web, *name;
-    double fade, duration; // milliseconds, seconds
-    int64_t max_taps;
+    double fade, duration;             // milliseconds, seconds
+    int64_t max_taps, cancel, far_end; // cancel: frames; far_end: inputs. 0: not given
     int limiter, retry, strict, no_connect;
     // layer
     const char *input, *weight, *bias, *grad_output, *output, *grad_bias, *input_shape,

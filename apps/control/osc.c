@@ -87,13 +87,15 @@ static void send_filter(const struct osc *osc, const json_t *answer)
                 json_object_get(answer, "filter"));
 }
 
-static void send_levels(const struct osc *osc, const char *name, const json_t *levels)
+// Sends one or two fields of the object of each channel.
+static void send_channels(const struct osc *osc, const char *name, const json_t *channels,
+                          const char *first, const char *second)
 {
-    for (size_t c = 0; c < json_array_size(levels); c++) {
+    for (size_t c = 0; c < json_array_size(channels); c++) {
         char path[64];
-        const json_t *level = json_array_get(levels, c);
+        const json_t *channel = json_array_get(channels, c);
         snprintf(path, sizeof path, "/partita/%s/%zu", name, c + 1);
-        send_values(osc, path, json_object_get(level, "peak"), json_object_get(level, "rms"));
+        send_values(osc, path, json_object_get(channel, first), json_object_get(channel, second));
     }
 }
 
@@ -108,8 +110,10 @@ static void send_status(const struct osc *osc, const json_t *answer)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         send_values(osc, values[i][0], json_object_get(answer, values[i][1]), NULL);
     send_filter(osc, answer);
-    send_levels(osc, "in", json_object_get(answer, "in"));
-    send_levels(osc, "out", json_object_get(answer, "out"));
+    send_channels(osc, "in", json_object_get(answer, "in"), "peak", "rms");
+    send_channels(osc, "out", json_object_get(answer, "out"), "peak", "rms");
+    send_channels(osc, "erle", json_object_get(json_object_get(answer, "cancel"), "microphones"),
+                  "erle", NULL);
     send_values(osc, "/partita/load", json_object_get(json_object_get(answer, "load"), "mean"),
                 NULL);
     send_values(osc, "/partita/xruns", json_object_get(answer, "xruns"), NULL);

@@ -43,11 +43,14 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
         return fault_set(fault, "--measure has nothing to steer; leave out --control, --osc, "
                                 "--scene and --web");
     if (!s->irs.n && !s->measure_to)
-        return fault_set(fault, "needs --ir IR, --config FILE or --scene FILE (or --measure OUT)");
+        return fault_set(fault, "needs --ir IR, --config FILE, --scene FILE or --cancel FRAMES (or "
+                                "--measure OUT)");
     if (s->irs.n && s->measure_to)
         return fault_set(fault, "--measure plays a sweep; leave out --ir");
-    if (s->measure_to && (s->record || s->calls || s->retry))
-        return fault_set(fault, "--measure excludes --record, --calls and --retry");
+    if (s->measure_to && (s->record || s->calls || s->retry || s->cancel))
+        return fault_set(fault, "--measure excludes --record, --calls, --retry and --cancel");
+    if (s->far_end && !s->cancel)
+        return fault_set(fault, "--far-end is for --cancel; add it, or leave out --far-end");
     if (s->measure_to && isfinite(s->duration) && (s->duration < 0.1 || s->duration > 600))
         return fault_set(fault, "--duration %g: a sweep must last 0.1 to 600 seconds", s->duration);
     if (s->measure_to && s->gain > MAX_SWEEP_GAIN)
@@ -66,6 +69,17 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
         return fault_set(fault, "--azimuth and --elevation are for a SOFA file (.sofa); name one "
                                 "with --ir or leave them out");
     return engine_check(s, fault);
+}
+
+// What --cancel implies: one input of the far end, and without a filter one microphone, whose
+// residual is the output. A filter without a name has the tap 1.
+static void complete_cancel(struct settings *s)
+{
+    if (!s->cancel || s->measure_to) return;
+    if (!s->far_end) s->far_end = 1;
+    if (s->irs.n) return;
+    s->irs.words[s->irs.n++] = "";
+    if (!s->channels) s->channels = 1;
 }
 
 // Values that the table of options does not check. Without --rate the number of frames that a time
@@ -158,8 +172,15 @@ static void print_session(const struct session *s)
     const struct filter_set_view f = filter_set_view(s->filters);
     bool one = s->in.index == s->out.index;
     fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name,
-            one ? "" : " to ", one ? "" : s->out.name, s->out.api, s->format.rate, f.in_channels,
-            f.out_channels, partita_plan_engine(f.plan, PARTITA_FORWARD), f.info.taps);
+            one ? "" : " to ", one ? "" : s->out.name, s->out.api, s->format.rate,
+            session_inputs(s), f.out_channels, partita_plan_engine(f.plan, PARTITA_FORWARD),
+            f.info.taps);
+    if (settings->cancel)
+        fprintf(stderr,
+                "partita live: microphones: inputs 1 to %zu; far end: inputs %zu to %zu; echoes up "
+                "to %.1f ms\n",
+                f.in_channels, f.in_channels + 1, session_inputs(s),
+                1e3 * (double)settings->cancel / s->format.rate);
     if (s->format.in_latency < 0 || s->format.out_latency < 0)
         report_warning(settings,
                        "the device reports an impossible latency; measure it with --measure");
@@ -277,6 +298,7 @@ int live_main(const struct settings *settings, struct fault *fault)
     int status = EXIT_FAILED;
     live.settings.operands[1] = "the audio device"; // the signal, in messages about filters
     if (!scene_open(&live.scenes, &live.settings, fault)) return EXIT_FAILED;
+    complete_cancel(&live.settings);
     if (!live_check_usage(&live.settings, fault) || !live_check_values(&live.settings, fault))
         return EXIT_USAGE;
     const bool continues = continue_previous(&live);

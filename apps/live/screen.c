@@ -18,7 +18,8 @@ enum {
     LEVEL_COLUMNS = 21,  // of a meter apart from its bar
     RMS_COLUMNS = 15,
     MIN_COLUMNS_WITH_RMS = 52,
-    OTHER_LINES = 7, // apart from the meters
+    OTHER_LINES = 7, // apart from the meters and --cancel
+    ERLE_SIZE = 128,
 };
 
 static double shown_decibels(float factor)
@@ -91,6 +92,22 @@ static void draw_latency(struct screen *s, const struct session *session)
               ms * (double)engine, ms * (double)f.info.onset);
 }
 
+static size_t n_meters(size_t channels)
+{
+    return channels < MAX_METERS ? channels : MAX_METERS;
+}
+
+// " ERLE 23.1 18.0 dB" of the microphones; without --cancel an empty text.
+static void print_erle(const struct session *s, char *text, size_t size)
+{
+    size_t used = 0;
+    const size_t n = s->settings->cancel ? n_meters(filter_set_view(s->filters).in_channels) : 0;
+    *text = 0;
+    for (size_t c = 0; c < n; c++)
+        used += (size_t)snprintf(text + used, size - used, "%s %.1f%s", c ? "" : " ERLE",
+                                 (double)chain_erle(s->chain, c), c + 1 < n ? "" : " dB");
+}
+
 static int print_levels(const struct session *s, char *text, size_t size)
 {
     char dry[32] = "", wet[32] = "", input[32] = "";
@@ -122,18 +139,19 @@ static void draw_message(struct screen *s, const char *message)
     draw_line(s, "%s", fitting_end(s, message + first, 0));
 }
 
-static size_t n_meters(size_t channels)
-{
-    return channels < MAX_METERS ? channels : MAX_METERS;
-}
-
 static void draw_all(struct screen *s, const struct session *session, const char *message)
 {
     struct chain_counts counts = chain_counts(session->chain);
     struct partita_stream_stats load = chain_load(session->chain);
     const struct filter_set_view f = filter_set_view(session->filters);
-    const size_t in = n_meters(f.in_channels), out = n_meters(f.out_channels);
-    for (size_t c = 0; c < in; c++) draw_meter(s, "in", c, chain_level(session->chain, false, c));
+    const size_t in = n_meters(session_inputs(session)), out = n_meters(f.out_channels);
+    const double ms = 1e3 / session->format.rate;
+    static const char *const names[] = {"in", "mic", "far"};
+    char erle[ERLE_SIZE];
+    print_erle(session, erle, sizeof erle);
+    for (size_t c = 0; c < in; c++)
+        draw_meter(s, names[*erle ? 1 + (c >= f.in_channels) : 0], c,
+                   chain_level(session->chain, false, c));
     for (size_t c = 0; c < out; c++) draw_meter(s, "out", c, chain_level(session->chain, true, c));
     draw_line(s, "load    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late",
               100 * load.mean, 100 * load.p99, 100 * load.max, (unsigned long long)load.missed);
@@ -147,6 +165,9 @@ static void draw_all(struct screen *s, const struct session *session, const char
         (unsigned long long)counts.limited,
         (unsigned long long)(counts.nonfinite_in + counts.nonfinite_out));
     draw_latency(s, session);
+    if (*erle)
+        draw_line(s, "cancel %s, echoes up to %.1f ms, %.1f ms late", erle,
+                  ms * (double)session->settings->cancel, ms * CHAIN_CANCEL_BLOCK);
     draw_filter(s, session);
     draw_line(s, "keys    m mute  b bypass  -+ gain  pn filter  ? all  q quit");
     draw_message(s, message);
@@ -155,7 +176,7 @@ static void draw_all(struct screen *s, const struct session *session, const char
 static float loudest(const struct session *s, bool out)
 {
     const struct filter_set_view f = filter_set_view(s->filters);
-    const size_t n = out ? f.out_channels : f.in_channels;
+    const size_t n = out ? f.out_channels : f.in_channels; // microphones, with --cancel
     float peak = 0;
     for (size_t c = 0; c < n; c++) peak = fmaxf(peak, chain_level(s->chain, out, c).peak);
     return peak;
@@ -164,17 +185,19 @@ static float loudest(const struct session *s, bool out)
 // The most important first, since the end may not fit. The cursor stays in the line.
 static void draw_one_line(struct screen *s, const struct session *session, const char *message)
 {
-    char line[1024];
+    char line[1024], erle[ERLE_SIZE];
     struct chain_counts counts = chain_counts(session->chain);
     struct filter_info f = filter_set_view(session->filters).info;
+    print_erle(session, erle, sizeof erle);
     if (*message) snprintf(line, sizeof line, "%s", message);
     else
-        snprintf(line, sizeof line, "%sin %.1f out %.1f dB, load %.0f %%, xruns %llu, %s",
+        snprintf(line, sizeof line, "%sin %.1f out %.1f dB,%s%s load %.0f %%, xruns %llu, %s",
                  session->state.mute     ? "MUTE "
                  : session->state.bypass ? "BYPASS "
                                          : "",
                  shown_decibels(loudest(session, false)), shown_decibels(loudest(session, true)),
-                 100 * chain_load(session->chain).mean, (unsigned long long)counts.xruns, f.path);
+                 erle, *erle ? "," : "", 100 * chain_load(session->chain).mean,
+                 (unsigned long long)counts.xruns, f.path);
     fprintf(stderr, "\r\033[K%.*s", fitting_start(s, line), line);
 }
 
@@ -217,7 +240,8 @@ void screen_draw(struct screen *screen, const struct session *session, const cha
 {
     struct screen *s = screen;
     const struct filter_set_view f = filter_set_view(session->filters);
-    const size_t lines = OTHER_LINES + n_meters(f.in_channels) + n_meters(f.out_channels);
+    const size_t lines = OTHER_LINES + (session->settings->cancel > 0) +
+                         n_meters(session_inputs(session)) + n_meters(f.out_channels);
     fprintf(stderr, "\033[?7l"); // no line wrap
     go_to_start(s);
     if (s->shows_keys) draw_keys(s);

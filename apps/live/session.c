@@ -41,7 +41,8 @@ static float factor_of(double decibels)
 struct chain_levels session_levels(const struct session *session)
 {
     const struct session *s = session;
-    struct chain_levels levels = {.input = factor_of(s->state.input_gain)};
+    struct chain_levels levels = {.input = factor_of(s->state.input_gain),
+                                  .cancel = s->state.bypass ? 0 : 1};
     if (s->state.mute) return levels;
     levels.wet = s->state.bypass ? 0 : factor_of(s->state.gain + s->state.wet);
     levels.dry = s->state.bypass ? 1 : factor_of(s->state.gain + s->state.dry);
@@ -78,14 +79,21 @@ static bool open_files(struct session *s, double rate, int take, struct fault *f
     return ring_open(&s->calls, RING_CALLS, sizeof(struct call_time), write_calls, s, fault);
 }
 
+size_t session_inputs(const struct session *session)
+{
+    return filter_set_view(session->filters).in_channels + (size_t)session->settings->far_end;
+}
+
 static bool open_chain(struct session *s, double rate, struct fault *fault)
 {
     const double seconds = s->settings->duration;
     const struct filter_set_view f = filter_set_view(s->filters);
     struct chain_request request = {
         .stream = f.stream,
-        .in_channels = f.in_channels,
+        .in_channels = session_inputs(s),
         .out_channels = f.out_channels,
+        .far_channels = (size_t)s->settings->far_end,
+        .cancel_taps = (size_t)s->settings->cancel,
         .rate = rate,
         .duration = isfinite(seconds) ? (uint64_t)llrint(seconds * rate) : UINT64_MAX,
         .levels = session_levels(s),
@@ -112,7 +120,7 @@ static bool open_device(struct session *s, double rate, struct fault *fault)
     struct device_request request = {
         .in = s->in,
         .out = s->out,
-        .in_channels = filter_set_view(s->filters).in_channels,
+        .in_channels = session_inputs(s),
         .out_channels = filter_set_view(s->filters).out_channels,
         .rate = rate,
         .block = (size_t)s->settings->block,
@@ -133,8 +141,14 @@ bool session_open(struct session *session, struct settings *settings, int take, 
     if (!choose_rate(s, &rate, fault)) return false;
     if (!options_resolve_times(settings, rate, fault)) return false;
     const char *ir = NULL;
+    const size_t far_end = (size_t)settings->far_end;
+    if (s->in.in_channels <= far_end)
+        return fault_set(fault,
+                         "%s: has %zu input channels; --cancel needs %zu: a microphone, and behind "
+                         "it %zu of the far end (--far-end)",
+                         s->in.name, s->in.in_channels, far_end + 1, far_end);
     struct filter_set_request request = {
-        .max_in = s->in.in_channels,
+        .max_in = s->in.in_channels - far_end,
         .max_out = s->out.out_channels,
         .rate = rate,
         .direction = s->state.direction,

@@ -49,6 +49,9 @@ struct session {
 bool session_open(struct session *session, struct settings *settings, int take,
                   struct fault *fault);
 
+// Input channels of the device: those of the filter, and behind them those of the far end.
+size_t session_inputs(const struct session *session);
+
 // Latency of both directions in seconds, as far as the device reports it.
 double session_latency(const struct session *session);
 

@@ -20,8 +20,7 @@ static double decibels(double factor)
 
 static json_t *levels_array(const struct session *s, bool out)
 {
-    const struct filter_set_view f = filter_set_view(s->filters);
-    const size_t n = out ? f.out_channels : f.in_channels;
+    const size_t n = out ? filter_set_view(s->filters).out_channels : session_inputs(s);
     json_t *list = json_array();
     for (size_t c = 0; c < n; c++) {
         struct level l = chain_level(s->chain, out, c);
@@ -49,6 +48,18 @@ static json_t *latency_object(const struct session *s)
                      out < 0 ? json_null() : json_real(out), "engine",
                      (double)engine / s->format.rate, "onset",
                      (double)f.info.onset / s->format.rate);
+}
+
+static json_t *cancel_object(const struct session *s)
+{
+    if (!s->settings->cancel) return json_null();
+    json_t *microphones = json_array();
+    for (size_t c = 0; c < filter_set_view(s->filters).in_channels; c++)
+        json_array_append_new(microphones,
+                              json_pack("{s:f}", "erle", (double)chain_erle(s->chain, c)));
+    return json_pack("{s:o, s:I, s:I, s:f}", "microphones", microphones, "far_end",
+                     (json_int_t)s->settings->far_end, "taps", (json_int_t)s->settings->cancel,
+                     "latency", CHAIN_CANCEL_BLOCK / s->format.rate);
 }
 
 static json_t *losses_object(const struct chain_counts *counts)
@@ -109,6 +120,7 @@ void status_put_all(json_t *object, const struct session *session, bool final)
     json_object_set_new(j, "out", levels_array(s, true));
     json_object_set_new(j, "load", load_object(s));
     json_object_set_new(j, "latency", latency_object(s));
+    json_object_set_new(j, "cancel", cancel_object(s));
     put_count(j, "xruns", counts.xruns);
     json_object_set_new(j, "losses", losses_object(&counts));
     put_count(j, "limited", counts.limited);

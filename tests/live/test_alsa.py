@@ -187,6 +187,81 @@ class Samples(Live):
         self.assertAlmostEqual(got.sum(), 0.5, places=2) # the gain at 0 Hz
 
 
+class Cancel(Live):
+    """--cancel: the echo of the last inputs is removed from the first ones."""
+
+    def echoes(self, microphones, loudspeakers, n):
+        """A voice of each microphone, which begins late, what it receives, and what the loudspeakers play."""
+        played = self.random.standard_normal((n, loudspeakers)) / 10
+        voices = self.random.standard_normal((n, microphones)) / 100
+        voices[:2 * n // 3] = 0
+        rooms = self.random.standard_normal((microphones, loudspeakers, 600)) * np.exp(-np.arange(600) / 80) / 20
+        return voices, convolve(played, rooms), played
+
+    def play(self, microphones, loudspeakers, n, *arguments, taps=((1,),)):
+        """Voices and residuals, filtered, in the last quarter, and the status."""
+        voices, echoes, played = self.echoes(microphones, loudspeakers, n)
+        self.alsa(np.hstack([voices + echoes, played]), outputs=microphones)
+        done = self.live("--cancel", 640, *FILES, "--duration", n / 48000, "--record", "rec.wav", "--limiter", "off", "--json", *arguments)
+        got = parse_wav(self.read("rec.wav"))[1]
+        late = np.vstack([np.zeros((256, microphones)), voices])[:n]
+        return convolve(late, diagonal(np.tile(taps, (1, microphones))))[-n // 4:], got[-n // 4:], schemas.load(done.stdout.splitlines()[-1])
+
+    def test_one(self):
+        """Without a filter. After two thirds of the run the filter knows the path; the voice is then the power of the microphone
+        less an echo that is 20 dB louder."""
+        voices, got, status = self.play(1, 1, 96000)
+        self.assertEqual(got.shape, voices.shape)
+        self.assertLess(np.mean((got - voices)**2), np.mean(voices**2) / 10)
+        self.assertEqual({**status["cancel"], "microphones": 1}, {"microphones": 1, "far_end": 1, "taps": 640, "latency": 256 / 48000})
+        self.assertEqual((len(status["in"]), len(status["out"]), status["filter"], status["taps"]), (2, 1, "", 1))
+
+    def test_several(self):
+        """Two microphones, two loudspeakers, and a filter behind the residuals."""
+        taps = dyadic(self.random, (9, 1))
+        self.ir(taps)
+        voices, got, status = self.play(2, 2, 96000, "--ir", "ir.wav", "--far-end", 2, "--channels", 2, taps=taps)
+        self.assertLess(np.mean((got - voices)**2), np.mean(voices**2) / 10)
+        self.assertEqual((len(status["cancel"]["microphones"]), status["cancel"]["far_end"], len(status["in"])), (2, 2, 4))
+
+    def test_erle(self):
+        """Without a voice the echo vanishes."""
+        _, echoes, played = self.echoes(1, 1, 48000)
+        self.alsa(np.hstack([echoes, played]), outputs=1)
+        done = self.live("--cancel", "15ms", *FILES, "--duration", 1, "--json")
+        status = schemas.load(done.stdout.splitlines()[-1])["cancel"]
+        self.assertGreater(status["microphones"][0]["erle"], 30)
+        self.assertEqual(status["taps"], 720)
+
+    def test_said(self):
+        self.alsa(np.zeros((60000, 3)), inputs=3)
+        done = self.live("--cancel", "10ms", "--channels", 2, *FILES, "--duration", 0.01)
+        self.assertIn(b"microphones: inputs 1 to 2; far end: inputs 3 to 3; echoes up to 10.0 ms", done.stderr)
+        child, controller, _ = self.open_terminal("--cancel", "10ms", "--channels", 2, *FILES[:2], "--output", "fl_null")
+        seen = self.until(controller, b"keys")
+        for words in (b"mic  1 [", b"mic  2 [", b"far  3 [", b"cancel  ERLE 0.0 0.0 dB, echoes up to 10.0 ms, 5.3 ms late"):
+            self.assertIn(words, seen)
+        os.write(controller, b"rq")
+        self.until(controller, b"there is no filter whose file could be read again")
+        self.ends(child)
+        child, controller, _ = self.open_terminal("--cancel", 99, *FILES[:2], "--output", "fl_null", rows=4)
+        self.until(controller, b" dB, ERLE 0.0 dB, load ")
+        os.write(controller, b"q")
+        self.ends(child)
+
+    def test_mistakes(self):
+        self.alsa()
+        self.ir(np.ones((3, 2)))
+        for arguments, says in ((["--ir", "ir.wav", "--far-end", 1], "--far-end is for --cancel"),
+                                (["--measure", "m.wav", "--cancel", 99], "--retry and --cancel"),
+                                (["--cancel", 0], "--cancel 0"), (["--cancel", "1e9"], "--cancel 1e9"), (["--cancel", "loud"], "--cancel loud"),
+                                (["--cancel", 99, "--far-end", 0], "--far-end 0")):
+            with self.subTest(arguments=arguments):
+                self.fails_live(*arguments, rc=2, says=says)
+        self.fails_live("--cancel", 99, "--far-end", 2, *FILES, says="fl_in: has 2 input channels; --cancel needs 3")
+        self.fails_live("--cancel", 99, "--channels", 2, *FILES, says="--channels 2: the device has 1 input channels beside those of the far end")
+
+
 class Guards(Live):
     def counts(self, *arguments, rc=0):
         done = self.live(*arguments, "--json", "-q", rc=rc)

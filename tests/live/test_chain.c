@@ -241,11 +241,11 @@ static void changes_without_clicks(void **state)
         size_t at;
         struct chain_levels levels;
     } changes[] = {
-        {610, {1, 0, 0}},         // mute
-        {1510, {1, 2, 0}},        // within 20 ms a higher gain than before
-        {2710, {0.5f, 0, 1}},     // half the input, without the filter
-        {3940, {0.5f, 0.25f, 1}}, // and some of it
-        {4240, {0.5f, 0, 0.5f}},  // before that ramp has ended
+        {610, {1, 0, 0, 1}},         // mute
+        {1510, {1, 2, 0, 1}},        // within 20 ms a higher gain than before
+        {2710, {0.5f, 0, 1, 0}},     // half the input, without the filter
+        {3940, {0.5f, 0.25f, 1, 0}}, // and some of it
+        {4240, {0.5f, 0, 0.5f, 0}},  // before that ramp has ended
     };
     struct random random = random_start("clicks");
     struct rig rig;
@@ -272,6 +272,48 @@ static void changes_without_clicks(void **state)
     assert_float_equal(rig.y[3900], 0.25, 0);
     assert_true(rig.y[end - 1] == 0 && end > 4510 + 900 && end < 4510 + 1020);
     while (partita_stream_swapping(rig.stream)) call(&rig, 0, 30, 0);
+    rig_close(&rig);
+}
+
+// Two microphones and one far end, with a filter of one tap: the outputs are the residuals of
+// filters of the library that are given the whole signal, bit for bit. Bypassed, they are the
+// microphones.
+static void cancels_the_far_end(void **state)
+{
+    static const struct chain_case one = {"cancel", "cpu/direct", 2, 2, 2, 1, 64};
+    const struct partita_adaptive_options options = {.taps = 700, .block = CHAIN_CANCEL_BLOCK};
+    struct random random = random_start("cancel");
+    struct partita_adaptive_stats stats;
+    struct rig rig;
+    (void)state;
+    rig_open(&rig, &one, &random);
+    rig.x = realloc(rig.x, (3 * FRAMES + EXTRA_FRAMES) * sizeof(float));
+    const float *far_end = rig.x + 2 * FRAMES;
+    random_samples(&random, PARTITA_F32, rig.x + 2 * FRAMES, FRAMES);
+    for (size_t i = 300; i < FRAMES; i++) rig.x[i] = 0.3f * far_end[i - 300];
+    rig.request.in_channels = 3;
+    rig.request.far_channels = 1;
+    rig.request.cancel_taps = options.taps;
+    rig.request.levels.cancel = 1;
+    rig_reopen(&rig);
+    run_all_frames(&rig, 0, &random);
+    for (size_t c = 0; c < 2; c++) {
+        struct partita_adaptive *adaptive;
+        float residual[FRAMES];
+        assert_ok(partita_adaptive_create(&options, &adaptive));
+        partita_adaptive_process(adaptive, residual, rig.x + c * FRAMES, &far_end, FRAMES);
+        for (size_t i = 0; i < FRAMES; i++)
+            assert_true(rig.y[c * FRAMES + i] == rig.taps[c] * residual[i]);
+        assert_ok(partita_adaptive_stats(adaptive, &stats));
+        assert_true(chain_erle(rig.chain, c) == (float)stats.erle);
+        assert_true((stats.erle > 10) == (c == 0));
+        partita_adaptive_destroy(adaptive);
+    }
+    rig.request.levels = (struct chain_levels){.input = 1, .dry = 1};
+    rig_reopen(&rig);
+    run_all_frames(&rig, 64, &random);
+    assert_memory_equal(rig.x, rig.y, 2 * FRAMES * sizeof(float));
+    assert_true(chain_erle(rig.chain, 0) > 10); // learns meanwhile
     rig_close(&rig);
 }
 
@@ -422,7 +464,8 @@ static void *control(void *argument)
     struct control *c = argument;
     for (unsigned i = 0; !atomic_load(&c->stop); i++) {
         partita_stream_swap(c->rig->stream, i % 2 ? c->rig->other : c->rig->filter, i % 300);
-        const struct chain_levels levels = {(float)(i % 5) / 4, (float)(i % 3) / 2, (float)(i % 2)};
+        const struct chain_levels levels = {(float)(i % 5) / 4, (float)(i % 3) / 2, (float)(i % 2),
+                                            1};
         chain_set_levels(c->rig->chain, &levels);
         struct chain_counts counts = chain_counts(c->rig->chain);
         struct partita_stream_stats load = chain_load(c->rig->chain);
@@ -474,6 +517,7 @@ int main(void)
         cmocka_unit_test(replaces_nonfinite_samples),
         cmocka_unit_test(ends_at_its_frame),
         cmocka_unit_test(changes_without_clicks),
+        cmocka_unit_test(cancels_the_far_end),
         cmocka_unit_test(counts_losses),
         cmocka_unit_test(records_the_output),
         cmocka_unit_test(is_silent_when_detached),

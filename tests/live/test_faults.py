@@ -67,6 +67,9 @@ class LiveFaults(FaultCase):
         self.every("live", "--ir", "ir.wav", *FILES, "--duration", FRAMES / 48000, "--engine", "direct", "--record",
                    "rec.wav", "--calls", "calls.csv", stays=["rec.wav", "calls.csv"])
 
+    def test_cancel(self):
+        self.every("live", "--cancel", 300, *FILES, "--duration", FRAMES / 48000, "--engine", "direct", "--out-channels", 2)
+
     def test_scenes(self):
         self.write("s.yaml", b"scenes: {a: {filter: ir.wav}, b: {filter: ./ir.wav, gain: -3}}")
         self.every("live", "--scene", "s.yaml", *FILES, "--duration", FRAMES / 48000, "--engine", "direct")

@@ -17,14 +17,20 @@ enum { CHUNK = 512 };
 
 static const double RAMP_SECONDS = 0.02, RELEASE_SECONDS = 0.1, METER_SECONDS = 0.3;
 
+struct canceller {
+    struct partita_adaptive *adaptive;
+    _Atomic float erle; // set by the audio thread
+};
+
 struct chain {
     struct chain_request request;
-    size_t ramp_frames;
+    size_t ramp_frames, near_channels; // inputs that are filtered
     // Set by the control thread.
-    _Atomic float input_target, wet_target, dry_target;
+    _Atomic float input_target, wet_target, dry_target, cancel_target;
     atomic_bool end_wanted, detached;
     // The audio thread's own.
-    struct ramp input, wet, dry;
+    struct ramp input, wet, dry, cancel;
+    struct canceller *cancellers; // [near_channels]
     struct limiter limiter;
     float *frames, **x, **y; // CHUNK frames of every channel
     float *interleaved;
@@ -43,6 +49,18 @@ static void add_to_counter(atomic_ullong *counter, uint64_t by)
     if (by) atomic_store_explicit(counter, before + by, memory_order_relaxed);
 }
 
+static bool open_cancellers(struct chain *c)
+{
+    const struct chain_request *r = &c->request;
+    const struct partita_adaptive_options options = {
+        .channels = r->far_channels, .taps = r->cancel_taps, .block = CHAIN_CANCEL_BLOCK};
+    if (!r->far_channels) return true;
+    c->cancellers = calloc(c->near_channels, sizeof *c->cancellers);
+    for (size_t i = 0; c->cancellers && i < c->near_channels; i++)
+        if (partita_adaptive_create(&options, &c->cancellers[i].adaptive)) return false;
+    return c->cancellers;
+}
+
 static bool chain_allocate(struct chain *c)
 {
     size_t channels = c->request.in_channels + c->request.out_channels;
@@ -55,7 +73,7 @@ static bool chain_allocate(struct chain *c)
     for (size_t i = 0; i < c->request.in_channels; i++) c->x[i] = c->frames + i * CHUNK;
     for (size_t i = 0; i < c->request.out_channels; i++)
         c->y[i] = c->frames + (c->request.in_channels + i) * CHUNK;
-    return true;
+    return open_cancellers(c);
 }
 
 bool chain_open(struct chain **ret_chain, const struct chain_request *request, struct fault *fault)
@@ -66,12 +84,15 @@ bool chain_open(struct chain **ret_chain, const struct chain_request *request, s
     *c = (struct chain){
         .request = *r,
         .ramp_frames = (size_t)(RAMP_SECONDS * r->rate),
+        .near_channels = r->in_channels - r->far_channels,
         .input_target = r->levels.input,
         .wet_target = r->levels.wet,
         .dry_target = r->levels.dry,
+        .cancel_target = r->levels.cancel,
         .input = {.value = r->levels.input, .target = r->levels.input},
         .wet = {.value = r->levels.wet, .target = r->levels.wet},
         .dry = {.value = r->levels.dry, .target = r->levels.dry},
+        .cancel = {.value = r->levels.cancel, .target = r->levels.cancel},
     };
     limiter_open(&c->limiter, r->rate, RELEASE_SECONDS);
     if (!chain_allocate(c)) {
@@ -85,6 +106,9 @@ bool chain_open(struct chain **ret_chain, const struct chain_request *request, s
 void chain_close(struct chain *chain)
 {
     if (!chain) return;
+    for (size_t i = 0; chain->cancellers && i < chain->near_channels; i++)
+        partita_adaptive_destroy(chain->cancellers[i].adaptive);
+    free(chain->cancellers);
     free(chain->meters);
     free(chain->interleaved);
     free(chain->y);
@@ -99,9 +123,11 @@ static void update_ramps(struct chain *c)
     float input = atomic_load_explicit(&c->input_target, memory_order_relaxed);
     float wet = end ? 0 : atomic_load_explicit(&c->wet_target, memory_order_relaxed);
     float dry = end ? 0 : atomic_load_explicit(&c->dry_target, memory_order_relaxed);
+    float cancel = atomic_load_explicit(&c->cancel_target, memory_order_relaxed);
     if (input != c->input.target) ramp_set_target(&c->input, input, c->ramp_frames);
     if (wet != c->wet.target) ramp_set_target(&c->wet, wet, c->ramp_frames);
     if (dry != c->dry.target) ramp_set_target(&c->dry, dry, c->ramp_frames);
+    if (cancel != c->cancel.target) ramp_set_target(&c->cancel, cancel, c->ramp_frames);
 }
 
 static void meter_all(struct chain *c, struct meter *meters, float *const *x, size_t channels,
@@ -128,6 +154,25 @@ static void chain_read_input(struct chain *c, const float *const *in, size_t at,
     meter_all(c, c->meters, c->x, c->request.in_channels, n);
 }
 
+// Removes the far end from the other inputs. What is bypassed still learns.
+static void chain_cancel(struct chain *c, size_t n)
+{
+    float share[CHUNK], near_end[CHUNK];
+    const void *const *far_end = (const void *const *)(c->x + c->near_channels);
+    if (!c->cancellers) return;
+    ramp_next(&c->cancel, share, n);
+    for (size_t i = 0; i < c->near_channels; i++) {
+        struct canceller *canceller = &c->cancellers[i];
+        struct partita_adaptive_stats stats;
+        float *x = c->x[i];
+        memcpy(near_end, x, n * sizeof *x);
+        partita_adaptive_process(canceller->adaptive, x, near_end, far_end, n);
+        for (size_t k = 0; k < n; k++) x[k] = share[k] * x[k] + (1 - share[k]) * near_end[k];
+        partita_adaptive_stats(canceller->adaptive, &stats);
+        atomic_store_explicit(&canceller->erle, (float)stats.erle, memory_order_relaxed);
+    }
+}
+
 // Adds filtered and unfiltered input. A single input goes to every output, several inputs go each
 // to the output of the same number.
 static void chain_mix(struct chain *c, size_t n)
@@ -137,8 +182,8 @@ static void chain_mix(struct chain *c, size_t n)
     ramp_next(&c->wet, wet, n);
     ramp_next(&c->dry, dry, n);
     for (size_t k = 0; k < c->request.out_channels; k++) {
-        const size_t input = c->request.in_channels == 1 ? 0 : k;
-        const float *x = input < c->request.in_channels ? c->x[input] : NULL;
+        const size_t input = c->near_channels == 1 ? 0 : k;
+        const float *x = input < c->near_channels ? c->x[input] : NULL;
         float *y = c->y[k];
         for (size_t i = 0; i < n; i++) y[i] = wet[i] * y[i];
         for (size_t i = 0; x && i < n; i++) y[i] += dry[i] * x[i];
@@ -165,6 +210,7 @@ static void chain_process_chunk(struct chain *c, float *const *out, const float 
                                 size_t at, size_t n)
 {
     chain_read_input(c, in, at, n);
+    chain_cancel(c, n);
     partita_stream_process(c->request.stream, (void *const *)c->y, (const void *const *)c->x, n);
     chain_mix(c, n);
     chain_limit(c, n);
@@ -231,6 +277,7 @@ void chain_set_levels(struct chain *chain, const struct chain_levels *levels)
     atomic_store_explicit(&chain->input_target, levels->input, memory_order_relaxed);
     atomic_store_explicit(&chain->wet_target, levels->wet, memory_order_relaxed);
     atomic_store_explicit(&chain->dry_target, levels->dry, memory_order_relaxed);
+    atomic_store_explicit(&chain->cancel_target, levels->cancel, memory_order_relaxed);
 }
 
 void chain_end(struct chain *chain)
@@ -267,6 +314,11 @@ struct partita_stream_stats chain_load(const struct chain *chain)
     struct partita_stream_stats load;
     stats_read(&chain->load, &load);
     return load;
+}
+
+float chain_erle(const struct chain *chain, size_t channel)
+{
+    return atomic_load_explicit(&chain->cancellers[channel].erle, memory_order_relaxed);
 }
 
 void chain_update_levels(struct chain *chain, double now)

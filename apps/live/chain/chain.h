@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The audio thread's processing of every callback: input, filter, mix, removal of non-finite
-// samples, limiter, output, meters and counts. It never allocates, locks, prints or blocks, and
-// communicates through atomics and rings only.
+// The audio thread's processing of every callback: input, removal of echoes, filter, mix, removal
+// of non-finite samples, limiter, output, meters and counts. It never allocates, locks, prints or
+// blocks, and communicates through atomics and rings only.
 #ifndef PARTITA_APPS_LIVE_CHAIN_H
 #define PARTITA_APPS_LIVE_CHAIN_H
 
@@ -20,14 +20,21 @@ struct call_time {
     float seconds;
 };
 
-// Gains: of the input, then of the filtered and the unfiltered input in the output.
+// Gains: of the input, then of the filtered and the unfiltered input in the output. cancel: the
+// part of the residual in what is filtered; the rest is the microphone's.
 struct chain_levels {
-    float input, wet, dry;
+    float input, wet, dry, cancel;
 };
+
+// Frames by which residuals are late.
+enum { CHAIN_CANCEL_BLOCK = 256 };
 
 struct chain_request {
     struct partita_stream *stream; // f32, without latency
     size_t in_channels, out_channels;
+    // The last inputs are what loudspeakers play, and are not filtered: echoes of them, up to
+    // cancel_taps frames long, are removed from the inputs before them. 0: none.
+    size_t far_channels, cancel_taps;
     double rate;
     uint64_t duration; // frames to play, or UINT64_MAX
     struct chain_levels levels;
@@ -74,6 +81,9 @@ void chain_detach(struct chain *chain);
 // load: the times of calls relative to the duration of their frames. Threads: any.
 struct chain_counts chain_counts(const struct chain *chain);
 struct partita_stream_stats chain_load(const struct chain *chain);
+
+// What is removed from an input, in dB: erle of struct partita_adaptive_stats. Threads: any.
+float chain_erle(const struct chain *chain, size_t channel);
 
 // The level of a channel at the last update, for display. Threads: one, which updates often.
 void chain_update_levels(struct chain *chain, double now);

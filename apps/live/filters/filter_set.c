@@ -342,6 +342,10 @@ static uint64_t request_file(struct filter_set *set, const char *ir, int slot, b
 
 uint64_t filter_set_reload(struct filter_set *set, struct fault *fault)
 {
+    if (!*set->slots[set->current].ir) {
+        fault_set(fault, "there is no filter whose file could be read again; use load");
+        return 0;
+    }
     if (!set->next.ir || (!set->next.is_load && set->next.slot == set->current))
         return request_file(set, set->slots[set->current].ir, set->current, false, fault);
     fault_set(fault, "%s: is not read yet; repeat the command later", set->next.ir);

@@ -52,7 +52,7 @@ static bool choose_network_shape(const struct settings *s, const char *ir,
     ir_name_path(ir, &layout);
     if (!read_network(&network, s, ir, NULL, request->rate, fault)) return false;
     const bool good =
-        network.in_channels ||
+        network.in_channels || !*ir ||
         (impulse_file_info(network.impulses, options_max_channels(s), &first, fault) &&
          route_choose_channels(chosen, &first, s, fault));
     if (s->channels) first.channels = (size_t)s->channels;
@@ -77,16 +77,17 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
                            struct fault *fault)
 {
     const char *path = ir_name_path(ir, NULL);
+    const char *beside = settings->cancel ? " beside those of the far end" : "";
     size_t in = 1, out = SOFA_EARS;
     if (settings->channels > (int64_t)request->max_in)
-        return fault_set(fault, "--channels %lld: the device has %zu input channels",
-                         (long long)settings->channels, request->max_in);
+        return fault_set(fault, "--channels %lld: the device has %zu input channels%s",
+                         (long long)settings->channels, request->max_in, beside);
     if (!is_turned(settings, ir) && !choose_network_shape(settings, ir, request, &in, &out, fault))
         return false;
     if (settings->out_channels) out = (size_t)settings->out_channels;
     if (in > request->max_in)
-        return fault_set(fault, "%s: needs %zu input channels; the device has %zu", path, in,
-                         request->max_in);
+        return fault_set(fault, "%s: needs %zu input channels; the device has %zu%s", path, in,
+                         request->max_in, beside);
     if (out > request->max_out)
         return fault_set(fault, "%s: gives %zu output channels; the device has %zu", path, out,
                          request->max_out);
