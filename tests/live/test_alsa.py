@@ -213,7 +213,7 @@ class Cancel(Live):
         voices, got, status = self.play(1, 1, 96000)
         self.assertEqual(got.shape, voices.shape)
         self.assertLess(np.mean((got - voices)**2), np.mean(voices**2) / 10)
-        self.assertEqual({**status["cancel"], "microphones": 1}, {"microphones": 1, "far_end": 1, "taps": 640, "latency": 256 / 48000})
+        self.assertEqual({**status["cancel"], "microphones": 1}, {"microphones": 1, "far_end": 1, "taps": 640, "latency": 0.00533333})
         self.assertEqual((len(status["in"]), len(status["out"]), status["filter"], status["taps"]), (2, 1, "", 1))
 
     def test_several(self):
@@ -234,15 +234,16 @@ class Cancel(Live):
         self.assertEqual(status["taps"], 720)
 
     def test_said(self):
-        self.alsa(np.zeros((60000, 3)), inputs=3)
+        self.alsa(np.zeros((60000, 3)))
         done = self.live("--cancel", "10ms", "--channels", 2, *FILES, "--duration", 0.01)
         self.assertIn(b"microphones: inputs 1 to 2; far end: inputs 3 to 3; echoes up to 10.0 ms", done.stderr)
         child, controller, _ = self.open_terminal("--cancel", "10ms", "--channels", 2, *FILES[:2], "--output", "fl_null")
         seen = self.until(controller, b"keys")
-        for words in (b"mic  1 [", b"mic  2 [", b"far  3 [", b"cancel  ERLE 0.0 0.0 dB, echoes up to 10.0 ms, 5.3 ms late"):
+        for words in (b"mic  1 [", b"mic  2 [", b"far  3 [", b"cancel  ERLE 0.0 0.0 dB, echoes up to 10.0 ms, 5.8 ms late"):
             self.assertIn(words, seen)
-        os.write(controller, b"rq")
+        os.write(controller, b"r")
         self.until(controller, b"there is no filter whose file could be read again")
+        os.write(controller, b"q")
         self.ends(child)
         child, controller, _ = self.open_terminal("--cancel", 99, *FILES[:2], "--output", "fl_null", rows=4)
         self.until(controller, b" dB, ERLE 0.0 dB, load ")
@@ -258,8 +259,8 @@ class Cancel(Live):
                                 (["--cancel", 99, "--far-end", 0], "--far-end 0")):
             with self.subTest(arguments=arguments):
                 self.fails_live(*arguments, rc=2, says=says)
-        self.fails_live("--cancel", 99, "--far-end", 2, *FILES, says="fl_in: has 2 input channels; --cancel needs 3")
-        self.fails_live("--cancel", 99, "--channels", 2, *FILES, says="--channels 2: the device has 1 input channels beside those of the far end")
+        self.fails_live("--cancel", 99, "--far-end", 1024, *FILES, says=["fl_in: has ", " input channels; --cancel needs 1025"])
+        self.fails_live("--cancel", 99, "--channels", 500, *FILES, says=["--channels 500: the device has", "beside those of the far end"])
 
 
 class Guards(Live):

@@ -306,14 +306,14 @@ static void cancels_the_far_end(void **state)
             assert_true(rig.y[c * FRAMES + i] == rig.taps[c] * residual[i]);
         assert_ok(partita_adaptive_stats(adaptive, &stats));
         assert_true(chain_erle(rig.chain, c) == (float)stats.erle);
-        assert_true((stats.erle > 10) == (c == 0));
+        assert_true((stats.erle > 3) == (c == 0)); // half of the echo, after 23 blocks
         partita_adaptive_destroy(adaptive);
     }
     rig.request.levels = (struct chain_levels){.input = 1, .dry = 1};
     rig_reopen(&rig);
     run_all_frames(&rig, 64, &random);
     assert_memory_equal(rig.x, rig.y, 2 * FRAMES * sizeof(float));
-    assert_true(chain_erle(rig.chain, 0) > 10); // learns meanwhile
+    assert_true(chain_erle(rig.chain, 0) > 3); // learns meanwhile
     rig_close(&rig);
 }
 
