@@ -101,7 +101,7 @@ class Help(Case):
     def test_every_command_has_examples(self):
         for command in (*COMMANDS, "join"):
             examples = self.out(command, "--help").split("\nExamples:")[1].split("\n\n")[0]
-            self.assertEqual(len(re.findall(r"^  partita %s" % command, examples, re.M)), 3 + (command in ("convolve", "correlate", "design")))
+            self.assertEqual(len(re.findall(r"^  partita %s" % command, examples, re.M)), 3 + (command in ("convolve", "correlate", "design", "live")))
 
     def files_of_examples(self):
         rng = np.random.default_rng(1)
@@ -147,7 +147,7 @@ class Help(Case):
         self.files_of_examples()
         page = self.out("help", "--man").replace("\\-", "-").split(".SH EXAMPLES")[1].split(".SH")[0]
         examples = re.findall(r"^\.B partita (.*)", page, re.M)
-        self.assertEqual(len(examples), 3 * (len(COMMANDS) + 1) + 3)
+        self.assertEqual(len(examples), 3 * (len(COMMANDS) + 1) + 4)
         for example in examples:
             if example.startswith(("live", "control", "devices")):  # they need audio devices
                 self.assertLessEqual(set(re.findall(r"--([a-z-]+)", example)), self.options(example.split()[0]))
