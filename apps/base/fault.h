@@ -16,7 +16,11 @@ struct fault {
 __attribute__((format(printf, 2, 3))) bool fault_set(struct fault *fault, const char *format, ...);
 
 // The same of an option that is wrong, which may be known only after a file was opened.
-__attribute__((format(printf, 2, 3))) bool fault_usage(struct fault *fault, const char *format,
-                                                       ...);
+static inline bool fault_mark(struct fault *fault, bool set)
+{
+    fault->usage = true;
+    return set;
+}
+#define fault_usage(fault, ...) fault_mark(fault, fault_set(fault, __VA_ARGS__))
 
 #endif
