@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "fuzz/input.h"
 #include "io/formats/sofa.h"
 
@@ -110,13 +111,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     n_bytes = size;
     sofa_rate("fuzz.sofa", &fault);
     if (!sofa_open(&sofa, "fuzz.sofa", 48000, &fault)) return 0;
-    float *taps = malloc(sofa_length(sofa) * sizeof *taps);
-    for (int k = 0; taps && k < 4; k++) {
+    for (int k = 0, pair; k < 4; k++) {
         const struct sofa_direction direction = {.azimuth = 30 * k - 30, .elevation = 0};
-        const int pair = sofa_nearest(sofa, &direction);
-        for (int ear = 0; pair >= 0 && ear < 2; ear++) sofa_taps(sofa, pair, ear, taps);
+        memory_free(sofa_pair(sofa, "fuzz.sofa", &direction, &pair, &fault));
     }
-    free(taps);
     sofa_close(sofa);
     return 0;
 }

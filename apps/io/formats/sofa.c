@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 // Longer delays are no distances between ears and must be a mistake.
 static const double MAX_DELAY_SECONDS = 1;
-
-enum { EARS = 2 };
 
 struct sofa {
     struct MYSOFA_EASY *file;
@@ -30,9 +30,9 @@ static bool sofa_fault(const char *path, int error, struct fault *fault)
 static bool is_complete(const struct MYSOFA_HRTF *hrtf)
 {
     const size_t pairs = hrtf->M;
-    return hrtf->R == EARS && hrtf->C == 3 && pairs > 0 && hrtf->N > 0 &&
+    return hrtf->R == SOFA_EARS && hrtf->C == 3 && pairs > 0 && hrtf->N > 0 &&
            hrtf->SourcePosition.elements / 3 >= pairs &&
-           hrtf->DataIR.elements / EARS / hrtf->N >= pairs;
+           hrtf->DataIR.elements / SOFA_EARS / hrtf->N >= pairs;
 }
 
 static bool incomplete_fault(const char *path, struct fault *fault)
@@ -104,10 +104,10 @@ int sofa_nearest(const struct sofa *sofa, const struct sofa_direction *direction
 }
 
 // Delays are common to all pairs or one for each response.
-void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps)
+static void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps)
 {
     const struct MYSOFA_HRTF *hrtf = sofa->file->hrtf;
-    size_t row = (size_t)number * EARS + (size_t)ear;
+    size_t row = (size_t)number * SOFA_EARS + (size_t)ear;
     size_t delays = hrtf->DataDelay.elements;
     float delay = delays > row ? hrtf->DataDelay.values[row]
                   : delays > 1 ? hrtf->DataDelay.values[ear]
@@ -115,4 +115,30 @@ void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps)
     size_t first = delay > 0 ? (size_t)lrintf(delay) : 0;
     memset(taps, 0, sofa_length(sofa) * sizeof *taps);
     memcpy(taps + first, hrtf->DataIR.values + row * sofa->taps, sofa->taps * sizeof *taps);
+}
+
+float *sofa_pair(const struct sofa *sofa, const char *path, const struct sofa_direction *direction,
+                 int *ret_number, struct fault *fault)
+{
+    const size_t length = sofa_length(sofa);
+    const int number = *ret_number = sofa_nearest(sofa, direction);
+    if (number < 0) {
+        fault_set(fault, "%s: libmysofa finds no pair for azimuth %g and elevation %g", path,
+                  direction->azimuth, direction->elevation);
+        return NULL;
+    }
+    float *taps = memory_allocate(SOFA_EARS * length * sizeof *taps);
+    if (!taps) {
+        memory_fault(fault, "%s: the taps of a pair", path);
+        return NULL;
+    }
+    for (int ear = 0; ear < SOFA_EARS; ear++)
+        sofa_taps(sofa, number, ear, taps + (size_t)ear * length);
+    for (size_t i = 0; i < SOFA_EARS * length; i++) {
+        if (isfinite(taps[i])) continue;
+        fault_set(fault, "%s: pair %d is not finite; taps must be", path, number);
+        memory_free(taps);
+        return NULL;
+    }
+    return taps;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/fault.h"
+#include "io/bytes/temp.h"
 
 struct sofa;
 
@@ -18,7 +19,10 @@ struct sofa_direction {
 };
 
 // Whether the name of a file is that of a SOFA file.
-bool sofa_is_named(const char *path);
+static inline bool sofa_is_named(const char *path)
+{
+    return path_ends_with(path, ".sofa");
+}
 
 // The sample rate of a file; 0, with a fault, if it cannot be read, or if the program was built
 // without libmysofa.
@@ -36,9 +40,6 @@ size_t sofa_length(const struct sofa *sofa);
 // The number of the pair that was measured nearest to the direction; -1 if libmysofa finds none,
 // for want of memory or in a damaged file.
 int sofa_nearest(const struct sofa *sofa, const struct sofa_direction *direction);
-
-// Writes the response of an ear, 0 for the left one, of pair `number`: sofa_length taps.
-void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps);
 
 // The pair that was measured nearest to the direction: SOFA_EARS rows of sofa_length taps, to be
 // released with memory_free. NULL, with a fault: there is none, it is not finite, or no memory.

@@ -33,6 +33,8 @@ int sofa_nearest(const struct sofa *sofa, const struct sofa_direction *direction
     return 0;
 }
 
-void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps)
+float *sofa_pair(const struct sofa *sofa, const char *path, const struct sofa_direction *direction,
+                 int *ret_number, struct fault *fault)
 {
+    return NULL;
 }
