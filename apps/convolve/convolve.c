@@ -206,6 +206,9 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
     const struct shard_source source = {
         job->in, &job->taps, type, layout.plan, layout.results, 0,
     };
+    const struct audio_info *in = audio_reader_info(job->in);
+    struct tags_move move = {job->pass.range.begin - (int64_t)job->taps.centre, job->settings.up,
+                             job->settings.stride, job->pass.tuner ? job->settings.tune : 0, false};
     if (!carry_metadata(job, fault) ||
         !shard_open(&job->shard, &source, &job->pass.range, &job->output.frames, fault) ||
         !open_search(job, type, fault))
@@ -214,7 +217,9 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
     job->origin.total = job->shard.record.total;
     job->output.first = job->shard.record.first;
     // Positions are those of the whole result, whose tags join takes from its beginning.
-    if (job->shard.record.first) tags_remove_positions(&job->tags);
+    move.unplaced = job->shard.record.first;
+    if (in->tags && job->settings.command == COMMAND_CONVOLVE) tags_copy(&job->tags, in->tags);
+    tags_move(&job->tags, &move);
     return shard_create(&job->shard, &job->out, &job->output, fault) &&
            (!level_is_wanted(&job->settings) ||
             audio_spool_create(&job->spool, job->settings.operands[2], type, job->taps.out_channels,
@@ -273,10 +278,6 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
                                     .tags = &job->tags};
     if (!tune(job, fault)) return false;
     if (!choose_range(job, &output.frames, fault)) return false;
-    if (in->tags && job->settings.command == COMMAND_CONVOLVE) tags_copy(&job->tags, in->tags);
-    tags_move(&job->tags, &(struct tags_move){job->pass.range.begin - (int64_t)job->taps.centre,
-                                              job->settings.up, job->settings.stride,
-                                              job->pass.tuner ? job->settings.tune : 0});
     if (!output_choose(&job->output, &output, fault)) return false;
     job->output.certain = !job->pass.range.end_counts_from_n;
     job->wisdom = wisdom_file_load();

@@ -94,31 +94,19 @@ static void move_auxi(unsigned char *body, size_t n, const struct tags_move *mov
 
 void tags_move(struct tags *tags, const struct tags_move *move)
 {
-    for (size_t at = 0; at < tags->n;) {
-        unsigned char *chunk = tags->bytes + at;
-        const size_t n = chunk_number(chunk + 4);
-        size_t after = n;
-        if (has_id(chunk, "bext")) move_time(chunk + 8, n, move);
-        if (has_id(chunk, "cue ")) after = move_cues(chunk + 8, n, move);
-        if (has_id(chunk, "auxi")) move_auxi(chunk + 8, n, move);
-        const size_t end = at + 8 + n + (n & 1);
-        at += 8 + after + (after & 1);
-        store32(chunk + 4, (uint32_t)after);
-        memmove(tags->bytes + at, tags->bytes + end, tags->n - end);
-        tags->n -= end - at;
-    }
-}
-
-void tags_remove_positions(struct tags *tags)
-{
     size_t kept = 0;
-    for (size_t at = 0, n; at < tags->n; at += n) {
+    for (size_t at = 0, n; at < tags->n; at += 8 + n + (n & 1)) {
         unsigned char *chunk = tags->bytes + at;
-        n = 8 + (size_t)chunk_number(chunk + 4);
-        n += n & 1;
-        if (has_id(chunk, "bext") || has_id(chunk, "cue ")) continue;
-        memmove(tags->bytes + kept, chunk, n);
-        kept += n;
+        n = chunk_number(chunk + 4);
+        size_t after = n;
+        const bool time = has_id(chunk, "bext"), cues = has_id(chunk, "cue ");
+        if (move->unplaced && (time || cues)) continue;
+        if (time) move_time(chunk + 8, n, move);
+        if (cues) after = move_cues(chunk + 8, n, move);
+        if (has_id(chunk, "auxi")) move_auxi(chunk + 8, n, move);
+        store32(chunk + 4, (uint32_t)after);
+        memmove(tags->bytes + kept, chunk, 8 + after + (after & 1));
+        kept += 8 + after + (after & 1);
     }
     tags->n = kept;
 }

@@ -37,13 +37,11 @@ void tags_copy(struct tags *ret, const struct tags *from);
 // removed.
 struct tags_move {
     int64_t first, up, stride;
-    double tune; // Hz by which frequencies at the centre grow
+    double tune;   // Hz by which frequencies at the centre grow
+    bool unplaced; // removes positions: cue points and the broadcast extension, which has the time
+                   // of the first sample
 };
 void tags_move(struct tags *tags, const struct tags_move *move);
-
-// Removes positions: cue points and the broadcast extension, which has the time of the first
-// sample.
-void tags_remove_positions(struct tags *tags);
 
 // Calls visit(user, id, text) for every text of LIST INFO. Texts end with a zero.
 void tags_visit(const struct tags *tags,
