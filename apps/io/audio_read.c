@@ -16,9 +16,15 @@
 #include "io/formats/sigmf.h"
 #include "io/formats/sofa.h"
 
-static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *fault)
+// WAV, .npy, and the formats of libsndfile.
+static bool open_as(struct audio_reader *r, enum container container, size_t max_channels,
+                    struct fault *fault)
 {
-    if (wav_parse(&r->source, max_channels, &r->info, &r->tags, fault)) {
+    if (container == CONTAINER_SNDFILE)
+        return sndfile_open(r, fault) &&
+               container_check_channels(r->source.name, r->info.channels, max_channels, fault);
+    if (container == CONTAINER_WAV ? wav_parse(&r->source, max_channels, &r->info, &r->tags, fault)
+                                   : npy_parse(&r->source, max_channels, &r->info, fault)) {
         flat_limit_frames(r);
         return true;
     }
@@ -39,34 +45,19 @@ static bool open_raw(struct audio_reader *r, const struct audio_request *request
     return raw_layout(&r->source, request, &r->info, fault);
 }
 
-static bool open_npy(struct audio_reader *r, size_t max_channels, struct fault *fault)
-{
-    if (!npy_parse(&r->source, max_channels, &r->info, fault)) return false;
-    flat_limit_frames(r);
-    return true;
-}
-
-static bool open_sndfile(struct audio_reader *r, size_t max_channels, struct fault *fault)
-{
-    return sndfile_open(r, fault) &&
-           container_check_channels(r->source.name, r->info.channels, max_channels, fault);
-}
-
 // Files whose first bytes say what they are, whatever their name says.
 static bool open_content(struct audio_reader *r, const struct content *content,
                          const struct audio_request *request, struct fault *fault)
 {
     const char *name = r->source.name;
-    if (content->foreign)
+    if (content->foreign || sofa_is_named(request->path))
         return fault_set(fault, "%s: begins like %s; %s", name, content->name, content->remedy);
-    if (content->container == CONTAINER_WAV) return open_wav(r, request->max_channels, fault);
-    if (content->container == CONTAINER_NPY) return open_npy(r, request->max_channels, fault);
-    if (!r->source.seekable)
+    if (content->container == CONTAINER_SNDFILE && !r->source.seekable)
         return fault_set(fault,
                          "%s: begins like %s, which is read from files; pipes can carry WAV, .npy "
                          "and, with --format, raw samples",
                          name, content->name);
-    return open_sndfile(r, request->max_channels, fault);
+    return open_as(r, content->container, request->max_channels, fault);
 }
 
 // Files that begin like none of the known formats, and those whose format has no first bytes.
@@ -86,9 +77,8 @@ static bool open_by_name(struct audio_reader *r, const struct audio_request *req
         return fault_set(fault, "%s: is empty", name);
     if (known && named == CONTAINER_WAV && content_is_text(&r->source))
         return fault_set(fault, "%s: not a WAV: begins like text; name it .txt", name);
-    if (known && named == CONTAINER_WAV) return open_wav(r, request->max_channels, fault);
-    if (known && named == CONTAINER_NPY) return open_npy(r, request->max_channels, fault);
-    return open_sndfile(r, request->max_channels, fault);
+    return open_as(r, known && named != CONTAINER_RAW ? named : CONTAINER_SNDFILE,
+                   request->max_channels, fault);
 }
 
 static bool open_by_content(struct audio_reader *r, const struct audio_request *request,
@@ -102,10 +92,7 @@ static bool open_by_content(struct audio_reader *r, const struct audio_request *
                          "%s: is a SOFA file, whose responses are filters: it can only be IR of "
                          "convolve and live",
                          r->source.name);
-    if (is_sofa)
-        return fault_set(fault, "%s: begins like %s; %s", r->source.name, content->name,
-                         content->remedy);
-    if (!content || container_raw_type(request->path, &ignored))
+    if (!is_sofa && (!content || container_raw_type(request->path, &ignored)))
         return open_by_name(r, request, fault);
     return open_content(r, content, request, fault);
 }

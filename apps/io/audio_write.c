@@ -272,19 +272,27 @@ void audio_discard(struct audio_writer *writer)
     free(writer);
 }
 
+// A writer of samples alone into an open file, which it closes, also on failure.
+static bool create_on_fd(struct audio_writer **ret_writer, int fd, const char *name,
+                         const struct audio_info *info, struct fault *fault)
+{
+    struct audio_writer *w = calloc(1, sizeof *w);
+    if (!w) {
+        close(fd);
+        return fault_set(fault, "out of memory");
+    }
+    sink_from_fd(&w->sink, fd, name);
+    w->ops = &raw_writer;
+    w->info = *info;
+    *ret_writer = w;
+    return true;
+}
+
 bool audio_spool_create(struct audio_writer **ret_writer, const char *path, enum partita_type type,
                         size_t channels, struct fault *fault)
 {
-    struct audio_writer *w = calloc(1, sizeof *w);
-    if (!w) return fault_set(fault, "out of memory");
     const int fd = temp_open_unnamed(path, fault);
-    if (fd < 0) {
-        free(w);
-        return false;
-    }
-    sink_from_fd(&w->sink, fd, "the temporary file of the result");
-    w->ops = &raw_writer;
-    w->info = (struct audio_info){
+    const struct audio_info info = {
         .container = CONTAINER_RAW,
         .encoding = {.kind = ENCODING_FLOAT,
                      .bytes = type_is_double(type) ? 8 : 4,
@@ -293,8 +301,8 @@ bool audio_spool_create(struct audio_writer **ret_writer, const char *path, enum
         .frames = SIZE_UNKNOWN,
         .rank = 2,
     };
-    *ret_writer = w;
-    return true;
+    return fd >= 0 &&
+           create_on_fd(ret_writer, fd, "the temporary file of the result", &info, fault);
 }
 
 bool audio_spool_copy(struct audio_writer *writer, struct audio_writer *spool,
@@ -320,19 +328,11 @@ bool audio_create_part(struct audio_writer **ret_writer, const char *unfinished,
                        uint64_t first_byte, const char *name, const struct audio_info *info,
                        struct fault *fault)
 {
-    struct audio_writer *w = calloc(1, sizeof *w);
-    if (!w) return fault_set(fault, "out of memory");
     const int fd = open(unfinished, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
-        free(w);
-        return fault_set(fault, "%s: cannot open for writing: %s", name, strerror(errno));
-    }
-    sink_from_fd(&w->sink, fd, name);
-    w->ops = &raw_writer;
-    w->info = *info;
-    w->info.tags = NULL;
-    *ret_writer = w;
-    return sink_seek(&w->sink, first_byte) || sink_fault(&w->sink, fault);
+    if (fd < 0) return fault_set(fault, "%s: cannot open for writing: %s", name, strerror(errno));
+    if (!create_on_fd(ret_writer, fd, name, info, fault)) return false;
+    struct sink *sink = &(*ret_writer)->sink;
+    return sink_seek(sink, first_byte) || sink_fault(sink, fault);
 }
 
 const char *audio_unfinished(const struct audio_writer *writer, uint64_t *ret_first_byte)
