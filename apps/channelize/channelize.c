@@ -223,7 +223,7 @@ static bool open_output(struct job *job, struct channel *c, struct fault *fault)
                                      .type = wide ? PARTITA_CF64 : PARTITA_CF32,
                                      .frames = SIZE_UNKNOWN};
     c->shard.settings = s;
-    c->shard.processes = &job->alone;
+    c->shard.shared.processes = &job->alone;
     if (in->frames != SIZE_UNKNOWN) request.frames = count_outputs(c, in->frames);
     c->end = request.frames;
     if (!shard_begin(&c->shard, inputs, c->row->taps ? 3 : 2, fault) ||

@@ -393,7 +393,7 @@ static bool begin_shard(struct convolve_job *job, struct fault *fault)
     int n = s->n_irs + 1;
     for (int i = 0; i < n; i++) inputs[i] = i < s->n_irs ? s->files[i] : s->operands[1];
     if (s->config) n += network_list_files(&job->network, inputs + n);
-    job->shard.processes = &job->processes;
+    job->shard.shared.processes = &job->processes;
     const bool good = shard_begin(&job->shard, inputs, n, fault);
     free(inputs);
     return good;

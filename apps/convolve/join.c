@@ -116,12 +116,12 @@ static bool join_shards(const struct settings *s, const struct shard_file *shard
         struct audio_reader *in = NULL;
         good = open_shard(&shards[i], s, &in, fault);
         if (good && !i) good = create_joined(&out, s->files[0], first = in, &origin, fault);
-        if (good) audio_digest_begin(out, 0);
+        if (good && !i) audio_digest_begin(out, 0);
         const bool is_complex = good && audio_reader_info(in)->encoding.is_complex;
         // Doubles represent every encoding exactly.
         good = good && audio_copy(out, in, is_complex ? PARTITA_CF64 : PARTITA_F64, 1, fault) &&
                (!audio_shortfall(in) || fault_set(fault, "%s", audio_shortfall(in))) &&
-               (audio_digest(out) == shards[i].record.digest ||
+               (audio_digest_begin(out, 0) == shards[i].record.counts.digest ||
                 fault_set(fault,
                           "%s: its samples have changed since they were computed; remove it "
                           "and compute the shard again",

@@ -108,11 +108,11 @@ static bool load_progress(struct shard *shard, struct fault *fault)
 {
     struct shard_record *local = &shard->record, *all = &shard->shared.progress;
     const char *in = shard->settings->operands[1];
-    if (!shard->processes->n) return resume_load(&shard->resume, local, in, fault);
+    if (!shard->shared.processes->n) return resume_load(&shard->resume, local, in, fault);
     shard->resume.shared = true;
-    const bool good = shard->processes->rank || resume_load(&shard->resume, all, in, fault);
-    if (!processes_agree(shard->processes, good, fault)) return false;
-    processes_broadcast(shard->processes, all, sizeof *all);
+    const bool good = shard->shared.processes->rank || resume_load(&shard->resume, all, in, fault);
+    if (!processes_agree(shard->shared.processes, good, fault)) return false;
+    processes_broadcast(shard->shared.processes, all, sizeof *all);
     local->done = all->done < local->end - local->first ? all->done : local->end - local->first;
     return true;
 }
@@ -138,8 +138,8 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
     if (audio_shortfall(source->in)) return fault_set(fault, "%s", audio_shortfall(source->in));
     if (settings->range && !shard_parse(settings->range, &k, &n, fault)) return false;
     if (settings->shared) {
-        k = shard->processes->rank + 1;
-        n = shard->processes->n;
+        k = shard->shared.processes->rank + 1;
+        n = shard->shared.processes->n;
     }
     struct shard_record *record = &shard->record;
     record->key = hash_command(settings, info, source, range);
@@ -181,16 +181,14 @@ uint64_t shard_widen(const struct shard *shard, uint64_t margin, struct range *r
 static bool create_shared(struct shard *shard, struct audio_writer **ret_writer,
                           const struct audio_info *info, struct fault *fault)
 {
-    const struct shard_record *record = &shard->record;
+    const struct shard_record *record = &shard->record, searched = {.end = info->frames};
     const char *out = shard->settings->operands[2];
-    const struct shared_part part = {out, record->first, record->done, record->end},
-                             searched = {.end = info->frames};
     struct audio_info local = *info;
     local.first = record->first + record->done;
-    shard->shared.processes = shard->processes;
     shard->shared.resume = shard->settings->resume ? &shard->resume : NULL;
     memcpy(shard->shared.progress.format, record->format, sizeof record->format);
-    return shared_output_create(&shard->shared, ret_writer, out ? &part : &searched, &local, fault);
+    return shared_output_create(&shard->shared, ret_writer, out, out ? record : &searched, &local,
+                                fault);
 }
 
 // Whether OUT has all frames of the shard.
@@ -244,7 +242,7 @@ bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
               ? resume_create(&shard->resume, &shard->record, ret_writer, out, info, fault)
               : audio_create(ret_writer, out, info, fault)))
         return false;
-    if (shard->record_path) audio_digest_begin(*ret_writer, shard->record.digest);
+    if (shard->record_path) audio_digest_begin(*ret_writer, shard->record.counts.digest);
     return true;
 }
 
@@ -252,9 +250,14 @@ bool shard_write(struct shard *shard, struct audio_writer *writer, enum partita_
                  const void *frames, size_t n, struct fault *fault)
 {
     if (shard->settings->shared) return shared_output_write(&shard->shared, type, frames, n, fault);
+    struct sample_counts counts;
     shard->written += n;
-    return !writer || (audio_write(writer, type, frames, n, fault) &&
-                       resume_save(&shard->resume, &shard->record, writer, shard->written, fault));
+    if (!writer) return true;
+    if (!audio_write(writer, type, frames, n, fault)) return false;
+    return !resume_is_due(&shard->resume) ||
+           (audio_sync(writer, &counts, fault) &&
+            resume_save(&shard->resume, &shard->record, shard->record.done + shard->written,
+                        &counts, fault));
 }
 
 bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
@@ -271,19 +274,7 @@ bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
                      shard->settings->operands[1], shard->input_bytes, bytes);
 }
 
-// After OUT is complete: removes the progress file and writes the record.
-static bool write_final_record(struct shard *shard, const struct sample_counts *counts,
-                               uint64_t digest, struct fault *fault)
-{
-    if (shard->resume.progress_path) unlink(shard->resume.progress_path);
-    if (!shard->record_path) return true;
-    shard->record.done = shard->record.end - shard->record.first;
-    shard->record.digest = digest;
-    shard->record.clipped = counts->clipped;
-    shard->record.invalid = counts->nonfinite;
-    return shard_record_write(shard->record_path, &shard->record, fault);
-}
-
+// Once OUT is complete, its record replaces the progress file.
 static bool finish_file(struct shard *shard, struct audio_writer *writer,
                         struct sample_counts *ret_counts, struct fault *fault)
 {
@@ -293,9 +284,11 @@ static bool finish_file(struct shard *shard, struct audio_writer *writer,
         return false;
     }
     if (!shard->active) return audio_finish(writer, false, ret_counts, fault);
-    const uint64_t digest = audio_digest(writer);
-    return audio_finish(writer, true, ret_counts, fault) &&
-           write_final_record(shard, ret_counts, digest, fault);
+    if (!audio_finish(writer, true, ret_counts, fault)) return false;
+    if (shard->resume.progress_path) unlink(shard->resume.progress_path);
+    shard->record.done = shard->record.end - shard->record.first;
+    shard->record.counts = *ret_counts;
+    return !shard->record_path || shard_record_write(shard->record_path, &shard->record, fault);
 }
 
 bool shard_finish(struct shard *shard, struct audio_writer *writer,
@@ -307,7 +300,7 @@ bool shard_finish(struct shard *shard, struct audio_writer *writer,
     bool good = shared_output_finish(&shard->shared, &out, ret_counts, fault);
     audio_discard(writer);
     if (good && out) good = finish_file(shard, out, &counts, fault);
-    return processes_agree(shard->processes, good, fault);
+    return processes_agree(shard->shared.processes, good, fault);
 }
 
 void shard_release(struct shard *shard)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // --range K/N, which computes one shard of a result, and what it has in common with --resume
-// (resume.h). Both rely on one property of the runner's segments: a sample of the result depends
-// only on its position, not on where a run began.
+// (partial/shard_record.h). Both rely on one property of the runner's segments: a sample of the
+// result depends only on its position, not on where a run began.
 //
 // A run with --range writes OUT and beside it its record OUT.range, for `partita join`. Every run
 // that gives OUT new contents first removes OUT.range.
@@ -10,7 +10,6 @@
 
 #include "cli/range.h"
 #include "io/audio.h"
-#include "partial/resume.h"
 #include "partial/shard_record.h"
 #include "partial/shared_output.h"
 #include "taps.h"
@@ -24,15 +23,15 @@ struct shard {
     uint64_t input_bytes;
     char *record_path; // OUT.range, with --range
     struct resume resume;
-    uint64_t written;            // frames of this run
-    struct processes *processes; // n 0: this is the only one
-    struct shared_output shared; // of several
+    uint64_t written; // frames of this run
+    struct shared_output
+        shared; // of several processes; shared.processes->n 0: this is the only one
 };
 
 // Parses "K/N". False: a usage error.
 bool shard_parse(const char *text, uint64_t *ret_k, uint64_t *ret_n, struct fault *fault);
 
-// Before any file is opened; `settings` and `processes` of the shard are set: false, with a fault,
+// Before any file is opened; `settings` and shared.processes are set: false, with a fault,
 // if an output of this run is one of the inputs, or cannot be a file of its own.
 bool shard_begin(struct shard *shard, const char *const *inputs, int n_inputs, struct fault *fault);
 

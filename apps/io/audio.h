@@ -101,11 +101,11 @@ bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, s
 bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
                  struct fault *fault);
 
-// From here on the writer keeps a digest of the samples as it encodes them, which continues
+// From here on the counts have a digest of the samples as the writer encodes them, which continues
 // `digest`; 0: a new one. Samples that it converts neither to integers nor to the bytes of a WAV,
-// .npy or raw file do not change it: floats of other formats, and text.
-void audio_digest_begin(struct audio_writer *writer, uint64_t digest);
-uint64_t audio_digest(const struct audio_writer *writer);
+// .npy or raw file do not change it: floats of other formats, and text. Returns the digest of those
+// written before.
+uint64_t audio_digest_begin(struct audio_writer *writer, uint64_t digest);
 
 // Frames written so far, with those of an earlier run that audio_resume kept.
 uint64_t audio_written(const struct audio_writer *writer);

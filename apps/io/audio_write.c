@@ -150,15 +150,12 @@ bool audio_write(struct audio_writer *w, enum partita_type type, const void *fra
     return w->ops->write(w, true, dithered, n, fault);
 }
 
-void audio_digest_begin(struct audio_writer *writer, uint64_t digest)
+uint64_t audio_digest_begin(struct audio_writer *writer, uint64_t digest)
 {
+    const uint64_t before = writer->counts.digest;
     writer->digested = true;
-    writer->digest = digest;
-}
-
-uint64_t audio_digest(const struct audio_writer *writer)
-{
-    return writer->digest;
+    writer->counts.digest = digest;
+    return before;
 }
 
 uint64_t audio_written(const struct audio_writer *writer)

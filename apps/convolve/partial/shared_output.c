@@ -16,7 +16,7 @@ struct extent {
 
 // All processes must compute the same result with the same plan. The file holds what an earlier run
 // has written up to *ret_held.
-static bool compare_extents(struct shared_output *o, const struct shared_part *part,
+static bool compare_extents(struct shared_output *o, const struct shard_record *part,
                             uint64_t *ret_held, struct fault *fault)
 {
     struct processes *p = o->processes;
@@ -62,7 +62,7 @@ static bool create_file(struct shared_output *o, const char *path, const struct 
 }
 
 // Opens the part of this process in the file that the first process has created.
-static bool open_part(struct shared_output *o, const struct shared_part *part,
+static bool open_part(struct shared_output *o, const char *path, const struct shard_record *part,
                       const struct audio_info *info, struct fault *fault)
 {
     struct {
@@ -76,23 +76,22 @@ static bool open_part(struct shared_output *o, const struct shared_part *part,
     }
     processes_broadcast(o->processes, &file, sizeof file);
     const uint64_t first_byte = file.first_byte + (part->first + part->done) * frame_bytes;
-    return audio_create_part(&o->part, file.path, first_byte, part->path, info, fault);
+    return audio_create_part(&o->part, file.path, first_byte, path, info, fault);
 }
 
 bool shared_output_create(struct shared_output *o, struct audio_writer **ret_writer,
-                          const struct shared_part *part, const struct audio_info *info,
-                          struct fault *fault)
+                          const char *path, const struct shard_record *part,
+                          const struct audio_info *info, struct fault *fault)
 {
     uint64_t held = 0;
     o->channels = info->channels;
     if (!compare_extents(o, part, &held, fault)) return false;
-    if (!part->path) return true;
+    if (!path) return true;
     if (o->resume) o->resume->held = held;
-    if (!processes_agree(o->processes, create_file(o, part->path, info, fault), fault))
-        return false;
+    if (!processes_agree(o->processes, create_file(o, path, info, fault), fault)) return false;
     o->all = calloc(o->processes->n, sizeof *o->all);
     const bool good =
-        open_part(o, part, info, fault) && (o->all || fault_set(fault, "out of memory"));
+        open_part(o, path, part, info, fault) && (o->all || fault_set(fault, "out of memory"));
     *ret_writer = o->part;
     return processes_agree(o->processes, good, fault);
 }
@@ -100,8 +99,7 @@ bool shared_output_create(struct shared_output *o, struct audio_writer **ret_wri
 // The counts of all processes so far, and of earlier runs, once all that they wrote is on the disk.
 static bool sync_parts(struct shared_output *o, struct sample_counts *ret_sum, struct fault *fault)
 {
-    struct sample_counts counts,
-        sum = {.clipped = o->progress.clipped, .nonfinite = o->progress.invalid};
+    struct sample_counts counts, sum = o->progress.counts;
     if (!processes_agree(o->processes, audio_sync(o->part, &counts, fault), fault)) return false;
     processes_exchange(o->processes, &counts, sizeof counts, o->all);
     for (size_t i = 0; i < o->processes->n; i++) {
@@ -119,12 +117,8 @@ static bool save_progress(struct shared_output *o, struct fault *fault)
     struct sample_counts sum;
     if (!sync_parts(o, &sum, fault)) return false;
     if (o->processes->rank) return true;
-    struct shard_record progress = o->progress;
-    progress.done += o->rounds_done * o->round;
-    if (progress.done > progress.total) progress.done = progress.total;
-    progress.clipped = sum.clipped;
-    progress.invalid = sum.nonfinite;
-    return resume_record(o->resume, &progress, fault);
+    const uint64_t done = o->progress.done + o->rounds_done * o->round, total = o->progress.total;
+    return resume_save(o->resume, &o->progress, done < total ? done : total, &sum, fault);
 }
 
 // A process that fails in saving takes part in all of it, and says so in the next round.

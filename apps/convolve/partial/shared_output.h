@@ -11,7 +11,7 @@
 
 #include "io/audio.h"
 #include "processes/processes.h"
-#include "resume.h"
+#include "shard_record.h"
 
 struct shared_output {
     struct processes *processes;
@@ -27,18 +27,12 @@ struct shared_output {
     uint64_t rounds_done, rounds_left;
 };
 
-// Frames of the result: this run writes [first + done, end), an earlier one has written those
-// before, from `first` on.
-struct shared_part {
-    const char *path; // OUT; NULL: there is none
-    uint64_t first, done, end;
-};
-
-// `processes`, `resume`, `progress` and `round` must be set. info: of OUT; info->first is the
-// number of the first frame that this run writes. *ret_writer is for shared_output_write alone.
+// `processes`, `resume`, `progress` and `round` must be set. path: OUT; NULL: there is none. part:
+// of this process. info: of OUT; info->first is the number of the first frame that this run writes.
+// *ret_writer is for shared_output_write alone.
 bool shared_output_create(struct shared_output *output, struct audio_writer **ret_writer,
-                          const struct shared_part *part, const struct audio_info *info,
-                          struct fault *fault);
+                          const char *path, const struct shard_record *part,
+                          const struct audio_info *info, struct fault *fault);
 
 bool shared_output_write(struct shared_output *output, enum partita_type type, const void *frames,
                          size_t n, struct fault *fault);

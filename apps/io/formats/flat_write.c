@@ -47,7 +47,8 @@ static bool flat_write(struct audio_writer *w, bool as_double, const void *scala
         m = to_boundary(&w->sink, n * in_frame - at, bytes);
         const unsigned char *encoded = encode_scalars(w, as_double, scalars, at, m);
         if (!sink_write(&w->sink, encoded, m * bytes)) return sink_fault(&w->sink, fault);
-        if (w->digested) w->digest = samples_digest(w->digest, encoded, m, w->info.encoding.bytes);
+        if (w->digested)
+            w->counts.digest = samples_digest(w->counts.digest, encoded, m, w->info.encoding.bytes);
     }
     w->frames += n;
     return true;

@@ -60,7 +60,6 @@ struct audio_writer {
     void *state;
     struct tags tags;
     bool digested;           // audio_digest_begin
-    uint64_t digest;         // of the encoded samples
     unsigned char *dithered; // buffer of doubles
     size_t dithered_capacity;
 };

@@ -318,7 +318,8 @@ static bool sndfile_write_integers(struct audio_writer *w, bool as_double, const
     if (as_double)
         samples_quantise_f64(y, scalars, n_scalars, 8 * w->info.encoding.bytes, &w->counts);
     else samples_quantise_f32(y, scalars, n_scalars, 8 * w->info.encoding.bytes, &w->counts);
-    if (w->digested) w->digest = samples_digest(w->digest, y, n * w->info.channels, sizeof *y);
+    if (w->digested)
+        w->counts.digest = samples_digest(w->counts.digest, y, n * w->info.channels, sizeof *y);
     return sf_writef_int(w->state, y, (sf_count_t)n) == (sf_count_t)n;
 }
 

@@ -13,6 +13,7 @@ struct sample_counts {
     uint64_t clipped;   // beyond the range of the integer encoding
     uint64_t nonfinite; // NaN or infinite
     double peak;        // the largest magnitude that was clipped; full scale is 1
+    uint64_t digest;    // samples_digest of all, if it is wanted (audio_digest_begin)
 };
 
 // Decodes n scalars. Big-endian input is swapped in place in `x`.
