@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../lib/base/sizes.h"
 #include "base/json_values.h"
 #include "base/memory.h"
 #include "cli/commands.h"
@@ -44,11 +45,6 @@ static double energy(const double *x, size_t n)
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
     return sum;
-}
-
-static size_t ceil_div(size_t n, size_t divisor)
-{
-    return (n + divisor - 1) / divisor;
 }
 
 // Finds the latencies of the channels of the recording by deconvolution with the sum of the

@@ -3,6 +3,7 @@
 // because libsndfile itself reports no failed write, and integers are rounded and clipped here,
 // because libsndfile wraps and converts NaN to full scale.
 #include <sndfile.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -150,12 +151,6 @@ static void read_texts(struct audio_reader *r)
         found[i] = sf_get_string(r->state, texts[i].text);
     }
     tags_append_texts(&r->tags, ids, found, N_TEXTS);
-}
-
-static void write_text(void *file, const char id[4], const char *text)
-{
-    for (size_t i = 0; i < N_TEXTS; i++)
-        if (memcmp(id, texts[i].id, 4) == 0) sf_set_string(file, texts[i].text, text);
 }
 
 // The loudspeakers of FLAC's channels (RFC 9639), for more than two.
@@ -373,7 +368,11 @@ static bool sndfile_begin(struct audio_writer *writer, struct fault *fault)
     if (!writer->state)
         return fault_set(fault, "%s: cannot write %zu channels at %.0f Hz: %s", writer->sink.name,
                          writer->info.channels, rate, sf_strerror(NULL));
-    tags_visit(&writer->tags, write_text, writer->state);
+    for (size_t i = 0; i < N_TEXTS; i++) {
+        char *text = tags_text(&writer->tags, texts[i].id);
+        if (text) sf_set_string(writer->state, texts[i].text, text);
+        free(text);
+    }
     return true;
 }
 

@@ -111,30 +111,20 @@ void tags_move(struct tags *tags, const struct tags_move *move)
     tags->n = kept;
 }
 
-// The texts of one LIST INFO.
-static void visit_list(const unsigned char *body, size_t n,
-                       void (*visit)(void *user, const char id[4], const char *text), void *user)
+char *tags_text(const struct tags *tags, const char id[4])
 {
-    for (size_t at = 4; at + 8 <= n;) {
-        const size_t size = chunk_number(body + at + 4);
-        if (size > n - at - 8) return;
-        char *text = strndup((const char *)body + at + 8, size);
-        if (text && *text) visit(user, (const char *)body + at, text);
-        free(text);
-        at += 8 + size + (size & 1);
+    for (size_t at = 0, n; at < tags->n; at += 8 + n + (n & 1)) {
+        const unsigned char *chunk = tags->bytes + at, *body = chunk + 8;
+        n = chunk_number(chunk + 4);
+        if (!has_id(chunk, "LIST") || n < 4 || !has_id(body, "INFO")) continue;
+        for (size_t i = 4, size; i + 8 <= n; i += 8 + size + (size & 1)) {
+            size = chunk_number(body + i + 4);
+            if (size > n - i - 8) break;
+            if (has_id(body + i, id) && size && body[i + 8])
+                return strndup((const char *)body + i + 8, size);
+        }
     }
-}
-
-void tags_visit(const struct tags *tags,
-                void (*visit)(void *user, const char id[4], const char *text), void *user)
-{
-    for (size_t at = 0; at < tags->n;) {
-        const unsigned char *chunk = tags->bytes + at;
-        const size_t n = chunk_number(chunk + 4);
-        if (has_id(chunk, "LIST") && n >= 4 && has_id(chunk + 8, "INFO"))
-            visit_list(chunk + 8, n, visit, user);
-        at += 8 + n + (n & 1);
-    }
+    return NULL;
 }
 
 void tags_append_texts(struct tags *tags, const char *const *ids, const char *const *texts,

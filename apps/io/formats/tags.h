@@ -43,9 +43,8 @@ struct tags_move {
 };
 void tags_move(struct tags *tags, const struct tags_move *move);
 
-// Calls visit(user, id, text) for every text of LIST INFO. Texts end with a zero.
-void tags_visit(const struct tags *tags,
-                void (*visit)(void *user, const char id[4], const char *text), void *user);
+// The text of this name in LIST INFO, which the caller frees; NULL: there is none, or no memory.
+char *tags_text(const struct tags *tags, const char id[4]);
 
 // Appends a LIST INFO of n texts with their names; NULL texts are omitted.
 void tags_append_texts(struct tags *tags, const char *const *ids, const char *const *texts,

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../../lib/base/sizes.h"
 #include "base/wide.h"
 
 #define JOIN_(a, b) a##_##b
@@ -26,11 +27,6 @@ typedef JOIN(REAL, other) other;
 #define MAX_FINITE (sizeof(REAL) == 4 ? (REAL)FLT_MAX : (REAL)DBL_MAX)
 
 enum { CHUNK = 1024 };
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 // IEEE 754 binary16: its exponent is moved by a product, which is exact and also normalises
 // subnormal numbers.
@@ -85,7 +81,7 @@ static void decode_integers(REAL *y, const unsigned char *x, size_t n, struct en
         return;
     }
     while (n) {
-        size_t m = min_size(n, CHUNK);
+        size_t m = size_min(n, CHUNK);
         integers_unpack(chunk, x, m, encoding);
         for (size_t i = 0; i < m; i++) y[i] = (REAL)chunk[i] * scale;
         y += m;
@@ -193,7 +189,7 @@ void NAME(samples_quantise)(int32_t *y, const REAL *x, size_t n, unsigned bits,
                             struct sample_counts *counts)
 {
     for (size_t at = 0; at < n; at += CHUNK)
-        quantise_chunk(y + at, x + at, min_size(n - at, CHUNK), bits, counts);
+        quantise_chunk(y + at, x + at, size_min(n - at, CHUNK), bits, counts);
     for (size_t i = 0; i < n; i++) y[i] = (int32_t)((uint32_t)y[i] << (32 - bits));
 }
 
@@ -203,7 +199,7 @@ static void encode_integers(unsigned char *y, const REAL *x, size_t n, struct en
     const bool shorts = encoding.bytes == 2 && encoding.kind == ENCODING_SIGNED;
     int32_t chunk[CHUNK];
     while (n) {
-        size_t m = min_size(n, CHUNK);
+        size_t m = size_min(n, CHUNK);
         if (!shorts || encode_shorts(y, x, m)) {
             quantise_chunk(chunk, x, m, 8 * encoding.bytes, counts);
             integers_pack(y, chunk, m, encoding);
@@ -218,7 +214,7 @@ static uint64_t count_beyond(const REAL *x, size_t n, REAL limit)
 {
     uint64_t count = 0;
     for (size_t at = 0; at < n; at += CHUNK) {
-        size_t m = min_size(n - at, CHUNK);
+        size_t m = size_min(n - at, CHUNK);
         if (!any_beyond(x + at, m, limit)) continue;
         for (size_t i = at; i < at + m; i++) count += !(x[i] >= -limit && x[i] <= limit);
     }
