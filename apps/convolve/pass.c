@@ -160,7 +160,7 @@ static void print_progress(struct pass *p)
 static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
 {
     size_t drop = (int64_t)n < p->skip ? n : (size_t)p->skip;
-    const size_t in_frame = p->output.rows.buffer ? 1 : p->taps->out_channels;
+    const size_t in_frame = p->rows.buffer ? 1 : p->taps->out_channels;
     const size_t bytes = in_frame * partita_type_size(p->type);
     char *y = (char *)made + drop * bytes;
     p->skip -= (int64_t)drop;
@@ -180,15 +180,15 @@ static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
     p->done += n;
     p->stats->frames_out += n;
     if (p->measure) pass_stats_measure(p->stats, p->type, y, n * in_frame);
-    if (!p->output.queue.running) return pass_output_write(&p->output, y, n, fault);
-    frame_queue_push(&p->output.queue, y, n);
+    if (!p->output.running) return pass_output_write(p, y, n, fault);
+    frame_queue_push(&p->output, y, n);
     return true;
 }
 
 // A buffer for results; NULL if writing failed.
 static void *result_buffer(struct pass *p)
 {
-    return p->output.queue.running ? frame_queue_next_buffer(&p->output.queue) : p->y;
+    return p->output.running ? frame_queue_next_buffer(&p->output) : p->y;
 }
 
 static bool pass_feed(struct pass *p, const void *x, size_t n, struct fault *fault)
@@ -255,15 +255,15 @@ static bool feed_input(struct pass *p, struct fault *fault)
         int64_t left = limit < 0 ? INT64_MAX : limit - p->consumed;
         size_t n = left < (int64_t)p->chunk ? (size_t)(left > 0 ? left : 0) : p->chunk;
         if (!n) return true;
-        if (!p->input.queue.running) {
+        if (!p->input.running) {
             // The runner's memory, which may have less space, or a buffer.
             size_t capacity;
             x = runner_input(p->runner, &capacity);
             if (x && capacity < n) n = capacity;
             if (!x) x = p->x;
         }
-        if (!(p->input.queue.running ? pass_input_next(&p->input, &x, &n, fault)
-                                     : pass_fetch(p, x, n, &n, fault)))
+        if (!(p->input.running ? pass_input_next(p, &x, &n, fault)
+                               : pass_fetch(p, x, n, &n, fault)))
             return false;
         if (!n) return true;
         if (!replace_nonfinite(p, x, n, fault)) return false;
@@ -307,16 +307,11 @@ static bool feed_tail(struct pass *p, struct fault *fault)
 // reads ahead where other threads filter what is read: then this thread has time to read.
 static void start_threads(struct pass *p)
 {
-    const size_t bytes = partita_type_size(p->type);
     const int64_t limit = input_limit(p), left = limit - p->consumed;
     if (p->settings->block || p->n_preloaded || audio_reader_is_pipe(p->reader)) return;
-    p->input = (struct pass_input){.reader = p->reader, .type = p->type, .chunk = p->chunk};
-    p->input.wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
-    if (!runner_layout(p->runner).has_workers)
-        pass_input_begin(&p->input, p->taps->in_channels * bytes);
-    if (!p->writer || temp_is_special(p->settings->operands[2])) return;
-    pass_output_begin(&p->output, p->taps->out_channels * bytes,
-                      runner_capacity(p->runner, p->chunk));
+    p->wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
+    if (!runner_layout(p->runner).has_workers) pass_input_begin(p);
+    if (p->writer && !temp_is_special(p->settings->operands[2])) pass_output_begin(p);
 }
 
 static bool pass_transfer(struct pass *p, struct fault *fault)
@@ -403,15 +398,14 @@ bool pass_run(struct pass *pass, struct fault *fault)
                                            : 1;
     pass->x = memory_allocate(pass->chunk * pass->taps->in_channels * bytes);
     if (pass->x) pass->y = memory_allocate(y_frames * pass->taps->out_channels * bytes);
-    pass->output = (struct pass_output){
-        .writer = pass->writer, .shard = pass->shard, .type = pass->type, .n_kept = n_kept};
+    pass->n_kept = n_kept;
     if (n_kept && channels > 1)
-        pass->output.rows = (struct pass_rows){
+        pass->rows = (struct pass_rows){
             {channels, bytes, runner_layout(pass->runner).results}, y_frames, pass->y};
     bool good = pass->y || memory_fault(fault, "%zu frames of the result", y_frames);
     good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
-    pass_input_end(&pass->input);
-    good = pass_output_end(&pass->output, good, fault) && check_written(pass, before, fault);
+    pass_input_end(pass);
+    good = pass_output_end(pass, good, fault) && check_written(pass, before, fault);
     if (pass->reported > pass->started && !(pass->settings->progress > 0))
         fprintf(stderr, "\r%40s\r", "");
     pass->stats->seconds = clock_seconds() - pass->started;

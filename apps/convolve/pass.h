@@ -3,6 +3,7 @@
 #ifndef PARTITA_APPS_PASS_H
 #define PARTITA_APPS_PASS_H
 
+#include "base/interleave.h"
 #include "cli/range.h"
 #include "correlate/peaks.h"
 #include "correlate/window_norm.h"
@@ -12,6 +13,13 @@
 #include "pass_threads.h"
 #include "runner.h"
 #include "shard.h"
+
+// Of results that are rows of channels. buffer: for interleaved frames; NULL: results are those.
+struct pass_rows {
+    struct channel_rows shape;
+    size_t n; // frames in buffer
+    void *buffer;
+};
 
 struct pass {
     const struct settings *settings;
@@ -30,9 +38,13 @@ struct pass {
     uint64_t done;       // of these, by a pass that began too late for the peaks (peaks_lost)
     size_t chunk;        // set by pass_run: frames per call, at most
     // Private:
-    void *x, *y; // buffers, without threads
-    struct pass_input input;
-    struct pass_output output;
+    void *x, *y;                      // buffers, without threads
+    struct frame_queue input, output; // of the threads that read and write
+    uint64_t wanted;                  // frames to read; SIZE_UNKNOWN: up to the end
+    size_t n_kept; // maximum number of results in the runner's memory that wait or are being
+                   // written, of whose buffers only NULL matters; 0: results are in the queue's
+                   // buffers. NULL: writing failed, which pass_output_end reports
+    struct pass_rows rows;
     struct window_norm *norm; // NULL: not normalised
     void *preloaded;          // frames that pass_preload read
     size_t n_preloaded, preloaded_at;

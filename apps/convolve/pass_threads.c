@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/thread_start.h"
+#include "pass.h"
 
 enum { BUFFERS_IN = FRAME_QUEUE_MAX_BUFFERS, BUFFERS_OUT = 4 };
 
@@ -77,81 +78,81 @@ static void frame_queue_end(struct frame_queue *queue, bool *flag)
 
 static void *read_ahead(void *context)
 {
-    struct pass_input *in = context;
-    uint64_t left = in->wanted;
+    struct pass *p = context;
+    uint64_t left = p->wanted;
     while (left) {
-        void *buffer = frame_queue_next_buffer(&in->queue);
-        size_t n = left < in->chunk ? (size_t)left : in->chunk;
+        void *buffer = frame_queue_next_buffer(&p->input);
+        size_t n = left < p->chunk ? (size_t)left : p->chunk;
         if (!buffer) break;
-        in->queue.failed = !audio_read(in->reader, in->type, buffer, n, &n, &in->queue.fault);
-        if (in->queue.failed || !n) break;
+        p->input.failed = !audio_read(p->reader, p->type, buffer, n, &n, &p->input.fault);
+        if (p->input.failed || !n) break;
         if (left != SIZE_UNKNOWN) left -= n;
-        frame_queue_push(&in->queue, buffer, n);
+        frame_queue_push(&p->input, buffer, n);
     }
-    frame_queue_update(&in->queue, NULL, &in->queue.ended);
+    frame_queue_update(&p->input, NULL, &p->input.ended);
     return NULL;
 }
 
-bool pass_input_begin(struct pass_input *input, size_t frame_bytes)
+bool pass_input_begin(struct pass *p)
 {
-    return frame_queue_begin(&input->queue, BUFFERS_IN, input->chunk * frame_bytes, read_ahead,
-                             input);
+    const size_t frame_bytes = p->taps->in_channels * partita_type_size(p->type);
+    return frame_queue_begin(&p->input, BUFFERS_IN, p->chunk * frame_bytes, read_ahead, p);
 }
 
-bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
-                     struct fault *fault)
+bool pass_input_next(struct pass *p, void **ret_frames, size_t *ret_n, struct fault *fault)
 {
-    if (*ret_frames) frame_queue_update(&input->queue, &input->queue.n_popped, NULL);
-    *ret_frames = frame_queue_front(&input->queue, ret_n);
+    if (*ret_frames) frame_queue_update(&p->input, &p->input.n_popped, NULL);
+    *ret_frames = frame_queue_front(&p->input, ret_n);
     if (*ret_frames) return true;
     *ret_n = 0;
-    if (input->queue.failed) *fault = input->queue.fault; // set before the queue was ended
-    return !input->queue.failed;
+    if (p->input.failed) *fault = p->input.fault; // set before the queue was ended
+    return !p->input.failed;
 }
 
-void pass_input_end(struct pass_input *input)
+void pass_input_end(struct pass *pass)
 {
-    frame_queue_end(&input->queue, &input->queue.cancelled);
+    frame_queue_end(&pass->input, &pass->input.cancelled);
 }
 
-bool pass_output_write(const struct pass_output *out, const void *results, size_t n,
-                       struct fault *fault)
+bool pass_output_write(const struct pass *p, const void *results, size_t n, struct fault *fault)
 {
-    const struct pass_rows *rows = &out->rows;
-    if (!rows->buffer) return shard_write(out->shard, out->writer, out->type, results, n, fault);
+    const struct pass_rows *rows = &p->rows;
+    if (!rows->buffer) return shard_write(p->shard, p->writer, p->type, results, n, fault);
     for (size_t at = 0, m; at < n; at += m) {
         m = n - at < rows->n ? n - at : rows->n;
         frames_interleave(rows->buffer, (const char *)results + at * rows->shape.bytes,
                           &rows->shape, m);
-        if (!shard_write(out->shard, out->writer, out->type, rows->buffer, m, fault)) return false;
+        if (!shard_write(p->shard, p->writer, p->type, rows->buffer, m, fault)) return false;
     }
     return true;
 }
 
 static void *write_behind(void *context)
 {
-    struct pass_output *out = context;
+    struct pass *p = context;
+    struct frame_queue *queue = &p->output;
     size_t n = 0;
-    for (void *frames; (frames = frame_queue_front(&out->queue, &n));
-         frame_queue_update(&out->queue, &out->queue.n_popped, NULL)) {
-        out->queue.failed = !pass_output_write(out, frames, n, &out->queue.fault);
-        if (out->queue.failed) break;
+    for (void *frames; (frames = frame_queue_front(queue, &n));
+         frame_queue_update(queue, &queue->n_popped, NULL)) {
+        queue->failed = !pass_output_write(p, frames, n, &queue->fault);
+        if (queue->failed) break;
     }
-    if (out->queue.failed) frame_queue_update(&out->queue, NULL, &out->queue.cancelled);
+    if (queue->failed) frame_queue_update(queue, NULL, &queue->cancelled);
     return NULL;
 }
 
-bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity)
+bool pass_output_begin(struct pass *p)
 {
-    const size_t kept = output->n_kept;
-    return frame_queue_begin(&output->queue, kept ? kept : BUFFERS_OUT,
-                             kept ? 1 : capacity * frame_bytes, write_behind, output);
+    const size_t kept = p->n_kept, frame_bytes = p->taps->out_channels * partita_type_size(p->type);
+    return frame_queue_begin(&p->output, kept ? kept : BUFFERS_OUT,
+                             kept ? 1 : runner_capacity(p->runner, p->chunk) * frame_bytes,
+                             write_behind, p);
 }
 
-bool pass_output_end(struct pass_output *output, bool good, struct fault *fault)
+bool pass_output_end(struct pass *pass, bool good, struct fault *fault)
 {
-    frame_queue_end(&output->queue, &output->queue.ended);
+    frame_queue_end(&pass->output, &pass->output.ended);
     // If writing failed, that is why the pass ended.
-    if (output->queue.failed) *fault = output->queue.fault;
-    return good && !output->queue.failed;
+    if (pass->output.failed) *fault = pass->output.fault;
+    return good && !pass->output.failed;
 }

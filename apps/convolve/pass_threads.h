@@ -7,10 +7,11 @@
 #define PARTITA_APPS_PASS_THREADS_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "base/interleave.h"
-#include "io/audio.h"
-#include "shard.h"
+#include "base/fault.h"
 
 // A bounded queue of buffers of frames from one thread to another. The sender waits for a free
 // buffer, the receiver for a full one, and either can end the transfer.
@@ -40,50 +41,24 @@ void *frame_queue_next_buffer(struct frame_queue *queue);
 // popped.
 void frame_queue_push(struct frame_queue *queue, void *frames, size_t n);
 
-struct pass_input {
-    struct frame_queue queue;
-    struct audio_reader *reader;
-    enum partita_type type;
-    size_t chunk;    // frames per buffer
-    uint64_t wanted; // frames; SIZE_UNKNOWN: up to the end
-};
+struct pass;
 
-// Of results that are rows of channels. buffer: for interleaved frames; NULL: results are those.
-struct pass_rows {
-    struct channel_rows shape;
-    size_t n; // frames in buffer
-    void *buffer;
-};
-
-struct pass_output {
-    struct frame_queue queue;
-    struct audio_writer *writer;
-    struct shard *shard;
-    enum partita_type type;
-    size_t n_kept; // maximum number of results in the sender's memory that wait or are being
-                   // written, of whose buffers only NULL matters; 0: results are in the queue's
-                   // buffers. NULL: writing failed, which pass_output_end reports
-    struct pass_rows rows;
-};
-
-// Start the threads; the fields below `queue` must be set. capacity: frames per buffer. False if
-// memory or a thread is lacking; then the pass continues without them.
-bool pass_input_begin(struct pass_input *input, size_t frame_bytes);
-bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity);
+// Start the threads of a pass; `chunk` must be set, and `rows` and `n_kept`. False if memory or a
+// thread is lacking; then the pass continues without them.
+bool pass_input_begin(struct pass *pass);
+bool pass_output_begin(struct pass *pass);
 
 // The next *ret_n frames, 0 at the end, as the reader returned them; valid until the next call.
 // False if reading failed.
-bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
-                     struct fault *fault);
+bool pass_input_next(struct pass *pass, void **ret_frames, size_t *ret_n, struct fault *fault);
 
 // Writes n results as shard_write does, in this thread.
-bool pass_output_write(const struct pass_output *output, const void *results, size_t n,
-                       struct fault *fault);
+bool pass_output_write(const struct pass *pass, const void *results, size_t n, struct fault *fault);
 
 // End the threads; then the caller may use reader and writer again. pass_output_end first writes
 // what was sent, and returns `good` unless writing failed. Both may be called if no thread was
 // started.
-void pass_input_end(struct pass_input *input);
-bool pass_output_end(struct pass_output *output, bool good, struct fault *fault);
+void pass_input_end(struct pass *pass);
+bool pass_output_end(struct pass *pass, bool good, struct fault *fault);
 
 #endif
