@@ -65,7 +65,7 @@ static bool load_taps(struct channel *c, const struct channel_source *source, st
     struct fault why = {0};
     enum partita_type type = type_is_double(source->type) ? PARTITA_F64 : PARTITA_F32;
     const double rate = source->in->rate * (double)s->up;
-    bool good = taps_open(&reader, s, NULL, &why);
+    bool good = taps_open(&reader, s, &why);
     if (good) {
         const struct audio_info *info = audio_reader_info(reader);
         if (info->encoding.is_complex) type = type_is_double(type) ? PARTITA_CF64 : PARTITA_CF32;

@@ -46,10 +46,10 @@ static bool succeeded(struct job *job, enum partita_status status, struct fault 
     return option_words_of_status(fault, COMMAND_CHANNELIZE, status, &job->log);
 }
 
-static bool open_signal(struct job *job, const struct encoding *raw, struct fault *fault)
+static bool open_signal(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    if (!usage_open_signal(&job->in, s, s->format ? raw : NULL, fault)) return false;
+    if (!usage_open_signal(&job->in, s, fault)) return false;
     const struct audio_info *in = job->source.in = audio_reader_info(job->in);
     if (job->processes.n && audio_reader_is_pipe(job->in))
         return fault_set(fault, "mpirun: all processes read %s; use a file", operand_name(s, 1));
@@ -474,16 +474,15 @@ static void release(struct job *job)
 int channelize_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings};
-    struct encoding raw = {0}, none = {0};
     struct processes *processes = &job.processes;
     bool good = usage_join_processes(&job.settings, processes, fault);
-    if (good) good = usage_check(&job.settings, &raw, &none, fault), fault->usage = !good;
+    if (good) good = usage_check(&job.settings, fault), fault->usage = !good;
     if (processes->rank) job.settings.plot = NULL;
     signal(SIGPIPE, SIG_IGN); // a reader that ends concerns its channel only
     job.source.table = &job.table;
     good = good && table_read(&job.table, settings->operands[0], fault) &&
-           open_signal(&job, &raw, fault) && make_metadata(&job, fault) &&
-           plan_channels(&job, fault) && open_channelizer(&job, fault) && open_outputs(&job, fault);
+           open_signal(&job, fault) && make_metadata(&job, fault) && plan_channels(&job, fault) &&
+           open_channelizer(&job, fault) && open_outputs(&job, fault);
     good = processes_agree(processes, good, fault) && run_pass(&job, fault);
     good = processes_agree(processes, good, fault) && finish_outputs(&job, fault);
     int status = good ? EXIT_DONE : fault->usage ? EXIT_USAGE : EXIT_FAILED;

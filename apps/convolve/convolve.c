@@ -36,19 +36,14 @@ struct convolve_job {
     struct pass_stats stats;
     struct search search;
     struct search_request search_request;
-    uint64_t margin;                    // results before those of a shard, for its peaks
-    const struct encoding *in_encoding; // with --format
-    struct sigmf_origin origin;         // of the output's metadata
+    uint64_t margin;            // results before those of a shard, for its peaks
+    struct sigmf_origin origin; // of the output's metadata
 };
 
-static bool open_inputs(struct convolve_job *job, const struct encoding *in,
-                        const struct encoding *ir, struct fault *fault)
+static bool open_inputs(struct convolve_job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    job->in_encoding = s->format ? in : NULL;
-    if (!taps_open(job->irs, s, s->ir_format ? ir : NULL, fault) ||
-        !usage_open_signal(&job->in, &job->settings, job->in_encoding, fault))
-        return false;
+    if (!taps_open(job->irs, s, fault) || !usage_open_signal(&job->in, s, fault)) return false;
     const char *dot = strrchr(s->operands[1], '.');
     if (!s->format && dot && strcasecmp(dot, ".iq") == 0)
         report_warning(s, "%s: is read as cf32; if it has another type, add --format",
@@ -299,8 +294,7 @@ static bool begin_earlier(struct convolve_job *job, const struct pass *pass, str
     job->pass.done = done;
     job->stats.replaced = 0;
     job->margin *= 8;
-    if (!usage_open_signal(&job->in, &job->settings, job->in_encoding, fault) ||
-        !open_runner(job, pass->type, fault))
+    if (!usage_open_signal(&job->in, &job->settings, fault) || !open_runner(job, pass->type, fault))
         return false;
     job->pass.reader = job->in;
     job->pass.runner = job->runner;
@@ -400,10 +394,9 @@ static bool begin_shard(struct convolve_job *job, struct fault *fault)
 }
 
 // Also combines what several processes have found.
-static bool compute(struct convolve_job *job, const struct encoding *raw_in,
-                    const struct encoding *raw_ir, struct fault *fault)
+static bool compute(struct convolve_job *job, struct fault *fault)
 {
-    bool good = begin_shard(job, fault) && open_inputs(job, raw_in, raw_ir, fault) &&
+    bool good = begin_shard(job, fault) && open_inputs(job, fault) &&
                 convolve_prepare(job, fault) && run_pass(job, fault);
     if (good) {
         struct audio_writer *out = job->out;
@@ -420,9 +413,8 @@ static bool compute(struct convolve_job *job, const struct encoding *raw_in,
 
 static int convolve_run(struct convolve_job *job, struct fault *fault)
 {
-    struct encoding raw_in = {0}, raw_ir = {0};
-    if (!usage_check(&job->settings, &raw_in, &raw_ir, fault)) return EXIT_USAGE;
-    if (!compute(job, &raw_in, &raw_ir, fault)) return EXIT_FAILED;
+    if (!usage_check(&job->settings, fault)) return EXIT_USAGE;
+    if (!compute(job, fault)) return EXIT_FAILED;
     *fault->text = 0;
     return job->processes.rank ? EXIT_DONE : convolve_conclude(job);
 }

@@ -214,10 +214,11 @@ bool taps_check_axes(const struct settings *settings, int operand, const struct 
 }
 
 bool taps_open(struct audio_reader **ret_readers, const struct settings *settings,
-               const struct encoding *raw, struct fault *fault)
+               struct fault *fault)
 {
+    struct encoding raw;
     struct audio_request request = {
-        .raw = raw,
+        .raw = settings->ir_format && encoding_parse(settings->ir_format, &raw) ? &raw : NULL,
         .max_channels = options_max_channels(settings),
         .wake_fd = -1,
     };

@@ -63,9 +63,9 @@ bool taps_design(struct taps *ret, const struct partita_design *design, enum par
 bool resampler_apply(struct taps *taps, struct settings *settings, double rate,
                      struct fault *fault);
 
-// Opens the settings->n_irs files of IR. raw: the encoding of --ir-format; NULL: not given.
+// Opens the settings->n_irs files of IR.
 bool taps_open(struct audio_reader **ret_readers, const struct settings *settings,
-               const struct encoding *raw, struct fault *fault);
+               struct fault *fault);
 
 // Makes all taps zero, in memory for taps->length in each row.
 bool taps_allocate(struct taps *taps, struct fault *fault);

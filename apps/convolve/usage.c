@@ -30,14 +30,15 @@ bool usage_join_processes(struct settings *s, struct processes *processes, struc
 }
 
 bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *s,
-                       const struct encoding *raw, struct fault *fault)
+                       struct fault *fault)
 {
     struct stat st;
+    struct encoding raw;
     const bool endless = // perhaps; a redirected file is not
         is_standard(s->operands[1]) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
     const struct audio_request request = {
         .path = s->operands[1],
-        .raw = raw,
+        .raw = s->format && encoding_parse(s->format, &raw) ? &raw : NULL,
         .channels = (size_t)s->channels,
         .rate = s->rate,
         .max_channels = options_max_channels(s),
@@ -52,19 +53,17 @@ bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *
 
 // A sample type can be given for raw samples only, not for a file with a header.
 static bool check_format(const char *option, const char *type, const char *path,
-                         struct encoding *ret_encoding, struct fault *fault)
+                         struct fault *fault)
 {
     bool known;
-    if (!type) return true;
-    encoding_parse(type, ret_encoding);
-    if (is_standard(path) || container_of_name(path, &known) == CONTAINER_RAW) return true;
-    return fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option,
+    return !type || is_standard(path) || container_of_name(path, &known) == CONTAINER_RAW ||
+           fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option,
                      type, path);
 }
 
-bool usage_check(const struct settings *s, struct encoding *ret_in, struct encoding *ret_ir,
-                 struct fault *fault)
+bool usage_check(const struct settings *s, struct fault *fault)
 {
+    struct encoding named;
     int n_standard = is_standard(s->operands[1]);
     for (int i = 0; i < s->n_irs; i++) n_standard += is_standard(s->files[i]);
     if (n_standard > 1)
@@ -85,7 +84,7 @@ bool usage_check(const struct settings *s, struct encoding *ret_in, struct encod
     if (options_sharded_by(s) && s->block)
         return fault_set(fault, "--block filters as a stream, which %s cannot split",
                          options_sharded_by(s));
-    if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
+    if (s->channels && !s->format && !container_raw_type(s->operands[1], &named))
         return fault_set(fault,
                          "--channels %lld: is for raw samples; name their type by --format, for "
                          "example --format f32, or leave it out if %s states its channels",
@@ -117,8 +116,8 @@ bool usage_check(const struct settings *s, struct encoding *ret_in, struct encod
         return fault_set(fault, "--dry with --stride or --up: the dry signal is not filtered and "
                                 "would alias; leave out --dry");
     return range_check(s, fault) && level_check(s, fault) && search_check_usage(s, fault) &&
-           check_format("--format", s->format, s->operands[1], ret_in, fault) &&
-           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
+           check_format("--format", s->format, s->operands[1], fault) &&
+           check_format("--ir-format", s->ir_format, s->operands[0], fault) &&
            engine_check(s, fault);
 }
 

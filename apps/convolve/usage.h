@@ -11,17 +11,15 @@
 // Not for an OUT that is left out, which is NULL.
 bool is_standard(const char *path);
 
-// *ret_in, *ret_ir: the sample types of --format and --ir-format, or of the suffix of IN.
-bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
-                 struct fault *fault);
+bool usage_check(const struct settings *settings, struct fault *fault);
 
 // Joins the processes of mpirun, unless --range is given: the first speaks for all.
 bool usage_join_processes(struct settings *settings, struct processes *processes,
                           struct fault *fault);
 
-// Opens IN. raw: the encoding of --format; NULL: not given.
+// Opens IN.
 bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *settings,
-                       const struct encoding *raw, struct fault *fault);
+                       struct fault *fault);
 
 // Checks --tune. rate: of IN; 0: unknown.
 bool usage_check_tune(const struct settings *settings, double rate, struct fault *fault);

@@ -154,14 +154,14 @@ static bool load_templates(struct job *job, struct fault *fault)
     return true;
 }
 
-static bool open_signal(struct job *job, const struct encoding *raw, struct fault *fault)
+static bool open_signal(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
     struct signals *signals = &job->signals;
     signals->in = calloc(1, sizeof(struct audio_reader *));
     if (!signals->in) return fault_set(fault, "out of memory");
     *signals = (struct signals){.in = signals->in, .n_in = 1, .may_end = true};
-    if (!usage_open_signal(signals->in, s, s->format ? raw : NULL, fault)) return false;
+    if (!usage_open_signal(signals->in, s, fault)) return false;
     const struct audio_info *in = audio_reader_info(signals->in[0]);
     if (in->encoding.is_complex)
         return fault_set(fault, "%s: has complex samples; --templates are searched in real ones",
@@ -329,11 +329,10 @@ static void release(struct job *job)
 int correlate_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings};
-    struct encoding raw = {0}, none = {0};
     if (!settings->templates) return convolve_main(settings, fault);
     bool good = usage_join_processes(&job.settings, &job.processes, fault);
-    if (good) good = usage_check(&job.settings, &raw, &none, fault), fault->usage = !good;
-    good = good && open_signal(&job, &raw, fault) && load_templates(&job, fault) &&
+    if (good) good = usage_check(&job.settings, fault), fault->usage = !good;
+    good = good && open_signal(&job, fault) && load_templates(&job, fault) &&
            measure_signal(&job, fault) && find_matches(&job, fault);
     good = processes_agree(&job.processes, good, fault) && print_matches(&job, fault);
     int status = fault->usage ? EXIT_USAGE : EXIT_FAILED;
