@@ -67,25 +67,6 @@ static bool check_sequence(const struct shard_file *shards, size_t n, struct fau
                      shards[0].record.total - 1, shards[n - 1].path);
 }
 
-static bool open_shard(const struct shard_file *shard, const struct settings *s,
-                       struct audio_reader **ret, struct fault *fault)
-{
-    struct encoding encoding;
-    bool known;
-    struct audio_request request = {
-        .path = shard->path, .max_channels = options_max_channels(s), .wake_fd = -1};
-    request.channels = (size_t)s->channels;
-    if (container_of_name(shard->path, &known) == CONTAINER_RAW &&
-        !sigmf_is_recording(shard->path) && encoding_parse(shard->record.format, &encoding))
-        request.raw = &encoding;
-    if (!audio_open(ret, &request, fault)) return false;
-    const uint64_t frames = audio_reader_info(*ret)->frames,
-                   wanted = shard->record.end - shard->record.first;
-    if (frames == wanted) return true;
-    return fault_set(fault, "%s: has %" PRIu64 " frames instead of %" PRIu64, shard->path, frames,
-                     wanted);
-}
-
 // OUT has the shape and the metadata of the first shard and the frames of all.
 static bool create_joined(struct audio_writer **ret, const char *path,
                           const struct audio_reader *first, struct sigmf_origin *origin,
@@ -114,7 +95,7 @@ static bool join_shards(const struct settings *s, const struct shard_file *shard
     bool good = true;
     for (size_t i = 0; good && i < n; i++) {
         struct audio_reader *in = NULL;
-        good = open_shard(&shards[i], s, &in, fault);
+        good = shard_record_open(&shards[i].record, shards[i].path, s->channels, s, &in, fault);
         if (good && !i) good = create_joined(&out, s->files[0], first = in, &origin, fault);
         if (good && !i) audio_digest_begin(out, 0);
         const bool is_complex = good && audio_reader_info(in)->encoding.is_complex;

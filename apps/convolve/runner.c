@@ -166,15 +166,15 @@ static void choose_workers(struct runner *r, const struct runner_request *q)
 
 static bool runner_allocate(struct runner *r)
 {
-    const struct segments_request segments = {.plan = r->plan,
-                                              .filter = r->filter,
-                                              .x_bytes = x_bytes(r),
-                                              .y_bytes = y_bytes(r),
-                                              .n_kept = r->kept,
-                                              .workers = r->n_workers};
+    r->segments = (struct segments){.plan = r->plan,
+                                    .filter = r->filter,
+                                    .x_bytes = x_bytes(r),
+                                    .y_bytes = y_bytes(r),
+                                    .n_kept = r->kept,
+                                    .max_workers = r->n_workers};
     r->x = calloc(r->in_channels, sizeof *r->x);
     r->y = calloc(r->out_channels, sizeof *r->y);
-    return r->x && r->y && (!r->segment || segments_open(&r->segments, &segments));
+    return r->x && r->y && (!r->segment || segments_open(&r->segments));
 }
 
 static bool wants_segments(const struct runner_request *q)

@@ -43,36 +43,32 @@ static void *segments_work(void *context)
     return NULL;
 }
 
-static bool segments_allocate(struct segments *p, const struct segments_request *request)
+static bool segments_allocate(struct segments *p)
 {
     const size_t workspace = partita_plan_workspace(p->plan, PARTITA_FORWARD);
-    const size_t workspaces = request->workers ? request->workers : 1;
+    const size_t workspaces = p->max_workers ? p->max_workers : 1;
     p->ring = calloc(p->n_ring, sizeof *p->ring);
     // Silence precedes the first segment; the others get their history from the one before.
     for (size_t i = 0; i < p->n_inputs; i++) {
-        p->inputs[i] =
-            i ? memory_allocate(request->x_bytes) : memory_allocate_zeros(request->x_bytes);
+        p->inputs[i] = i ? memory_allocate(p->x_bytes) : memory_allocate_zeros(p->x_bytes);
         if (!p->inputs[i]) return false;
     }
     for (size_t i = 0; p->ring && i < p->n_ring; i++)
-        if (!(p->ring[i].y = memory_allocate(request->y_bytes))) return false;
+        if (!(p->ring[i].y = memory_allocate(p->y_bytes))) return false;
     for (size_t i = 0; i < workspaces; i++)
         if (!(p->workspaces[i] = memory_allocate(workspace))) return false;
     return p->ring;
 }
 
-bool segments_open(struct segments *segments, const struct segments_request *request)
+bool segments_open(struct segments *segments)
 {
-    // One per worker, one being filled, and one being taken.
-    const size_t in_flight = request->workers ? request->workers + 2 : 1;
-    *segments = (struct segments){.plan = request->plan,
-                                  .filter = request->filter,
-                                  .n_ring = in_flight + request->n_kept,
-                                  .n_inputs = in_flight};
+    const size_t workers = segments->max_workers;
+    segments->n_inputs = workers ? workers + 2 : 1; // one each, one being filled, one being taken
+    segments->n_ring = segments->n_inputs + segments->n_kept;
     pthread_mutex_init(&segments->mutex, NULL);
     pthread_cond_init(&segments->changed, NULL);
-    bool good = segments_allocate(segments, request);
-    while (good && segments->n_workers < request->workers) {
+    bool good = segments_allocate(segments);
+    while (good && segments->n_workers < workers) {
         good = thread_start(&segments->workers[segments->n_workers], segments_work, segments);
         if (good) segments->n_workers++;
     }

@@ -16,6 +16,10 @@ struct segment;
 struct segments {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
+    size_t x_bytes, y_bytes; // of one segment's inputs and results
+    size_t n_kept;           // how many segments' results stay valid after they were taken
+    size_t max_workers;      // at most SEGMENTS_MAX_WORKERS, 0 for none
+    // Private:
     struct segment *ring;
     void *inputs[SEGMENTS_MAX_WORKERS + 2]; // of the segments in flight, n_inputs at most
     void *workspaces[SEGMENTS_MAX_WORKERS]; // one per worker, or one
@@ -27,17 +31,9 @@ struct segments {
     pthread_t workers[SEGMENTS_MAX_WORKERS];
 };
 
-// x_bytes and y_bytes: of one segment's inputs and results. n_kept: how many segments' results stay
-// valid after they were taken. workers: at most SEGMENTS_MAX_WORKERS, 0 for none.
-struct segments_request {
-    const struct partita_plan *plan;
-    const struct partita_filter *filter;
-    size_t x_bytes, y_bytes, n_kept, workers;
-};
-
-// False if memory or threads are lacking. segments_close waits for the segments in flight, and
-// accepts a zeroed struct.
-bool segments_open(struct segments *segments, const struct segments_request *request);
+// The fields above must be set. False if memory or threads are lacking. segments_close waits for
+// the segments in flight, and accepts a zeroed struct.
+bool segments_open(struct segments *segments);
 void segments_close(struct segments *segments);
 
 // The input buffer of the next segment, which the caller fills. NULL: all are in flight, take one

@@ -191,24 +191,6 @@ static bool create_shared(struct shard *shard, struct audio_writer **ret_writer,
                                 fault);
 }
 
-// Whether OUT has all frames of the shard.
-static bool has_frames(const struct shard *shard, const struct audio_info *info)
-{
-    const struct settings *s = shard->settings;
-    const struct audio_request request = {.path = s->operands[2],
-                                          .raw = info->container == CONTAINER_RAW ? &info->encoding
-                                                                                  : NULL,
-                                          .channels = info->channels,
-                                          .max_channels = options_max_channels(s),
-                                          .wake_fd = -1};
-    struct audio_reader *out;
-    struct fault ignored;
-    if (!audio_open(&out, &request, &ignored)) return false;
-    const uint64_t frames = audio_reader_info(out)->frames;
-    audio_reader_close(out);
-    return frames == shard->record.end - shard->record.first;
-}
-
 // Whether an earlier run has completed the shard that --resume is to continue. What is reported
 // about samples is computed again.
 static bool is_complete(const struct shard *shard, const struct audio_info *info)
@@ -216,15 +198,20 @@ static bool is_complete(const struct shard *shard, const struct audio_info *info
     const struct settings *s = shard->settings;
     const struct shard_record *r = &shard->record;
     struct shard_record earlier;
+    struct audio_reader *out;
     struct fault ignored;
     bool exists;
     if (!s->resume || !shard->record_path || s->stats || s->json ||
         !shard_record_read(shard->record_path, &earlier, &exists, &ignored) || !exists)
         return false;
-    return earlier.key == r->key && earlier.first == r->first && earlier.end == r->end &&
-           earlier.total == r->total && earlier.done == r->end - r->first &&
-           earlier.input == r->input && earlier.input_time == r->input_time &&
-           strcmp(earlier.format, r->format) == 0 && has_frames(shard, info);
+    if (earlier.key != r->key || earlier.first != r->first || earlier.end != r->end ||
+        earlier.total != r->total || earlier.done != r->end - r->first ||
+        earlier.input != r->input || earlier.input_time != r->input_time ||
+        strcmp(earlier.format, r->format) != 0 ||
+        !shard_record_open(r, s->operands[2], (int64_t)info->channels, s, &out, &ignored))
+        return false;
+    audio_reader_close(out);
+    return true;
 }
 
 bool shard_create(struct shard *shard, struct audio_writer **ret_writer,

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../../../lib/base/clock.h"
-#include "io/bytes/temp.h"
+#include "io/formats/sigmf.h"
 
 static const char KIND[] = "partita part 2";
 static const double PROGRESS_SECONDS = 1;
@@ -90,6 +90,27 @@ bool shard_record_read(const char *path, struct shard_record *ret_record, bool *
     *ret_exists = object && shard_record_parse(object, ret_record);
     json_decref(object);
     return *ret_exists || fault_set(fault, "%s: is not the record of a shard", path);
+}
+
+bool shard_record_open(const struct shard_record *record, const char *path, int64_t channels,
+                       const struct settings *settings, struct audio_reader **ret,
+                       struct fault *fault)
+{
+    struct encoding encoding;
+    bool known;
+    struct audio_request request = {.path = path,
+                                    .channels = (size_t)channels,
+                                    .max_channels = options_max_channels(settings),
+                                    .wake_fd = -1};
+    if (container_of_name(path, &known) == CONTAINER_RAW && !sigmf_is_recording(path) &&
+        encoding_parse(record->format, &encoding))
+        request.raw = &encoding;
+    if (!audio_open(ret, &request, fault)) return false;
+    const uint64_t frames = audio_reader_info(*ret)->frames, wanted = record->end - record->first;
+    if (frames == wanted) return true;
+    audio_reader_close(*ret);
+    *ret = NULL;
+    return fault_set(fault, "%s: has %" PRIu64 " frames instead of %" PRIu64, path, frames, wanted);
 }
 
 // Removes the file if it is a record. Any other file of that name stays.

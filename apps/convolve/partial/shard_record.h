@@ -4,6 +4,7 @@
 #ifndef PARTITA_APPS_SHARD_RECORD_H
 #define PARTITA_APPS_SHARD_RECORD_H
 
+#include "cli/options.h"
 #include "io/audio.h"
 
 struct shard_record {
@@ -25,6 +26,11 @@ const char *shard_record_digits(const char *text, uint64_t *ret);
 
 // Without the file it succeeds, with *ret_exists false.
 bool shard_record_read(const char *path, struct shard_record *ret_record, bool *ret_exists,
+                       struct fault *fault);
+
+// Opens the file of a shard. channels: of raw samples. False if it does not have all frames.
+bool shard_record_open(const struct shard_record *record, const char *path, int64_t channels,
+                       const struct settings *settings, struct audio_reader **ret,
                        struct fault *fault);
 
 // The name of the record beside a file, which the caller frees. NULL: out of memory.
