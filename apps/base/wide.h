@@ -5,8 +5,8 @@
 #define PARTITA_APPS_WIDE_H
 
 // WIDE_LOOP(type, name, (parameters), (arguments)) { body }
-#define WIDE_BODY(type, name) static inline __attribute__((always_inline)) type name##_body
 #ifdef __x86_64__
+#define WIDE_BODY(type, name) static inline __attribute__((always_inline)) type name##_body
 #define WIDE_LOOP(type, name, parameters, arguments)                                               \
     WIDE_BODY(type, name) parameters;                                                              \
     __attribute__((target("avx2"))) static type name##_avx2 parameters                             \
@@ -19,13 +19,7 @@
     }                                                                                              \
     WIDE_BODY(type, name) parameters
 #else
-#define WIDE_LOOP(type, name, parameters, arguments)                                               \
-    WIDE_BODY(type, name) parameters;                                                              \
-    static type name parameters                                                                    \
-    {                                                                                              \
-        return name##_body arguments;                                                              \
-    }                                                                                              \
-    WIDE_BODY(type, name) parameters
+#define WIDE_LOOP(type, name, parameters, arguments) static type name parameters
 #endif
 
 #endif
