@@ -136,7 +136,7 @@ struct settings {
     // invert
     struct partita_correction correction; // what has an option of its own
     const char *target;
-    int match, positions;
+    int match, positions, replace;
     // response
     int64_t align, gate;   // frames; gate 0: none
     double resample, trim; // Hz, 0: as it is; dB, NaN: not given

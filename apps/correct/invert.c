@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json_values.h"
 #include "base/memory.h"
@@ -14,7 +13,6 @@
 #include "cli/commands.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
-#include "io/bytes/temp.h"
 #include "io/frames.h"
 #include "io/points.h"
 
@@ -55,29 +53,6 @@ static bool read_target(struct job *job, struct fault *fault)
     c->target = job->target.list;
     c->target_count = job->target.n;
     return true;
-}
-
-// A file of that name may be a response, after which FILTER was forgotten: if it is as long as the
-// first one, and not as the filter.
-static bool check_filter(const struct job *job, struct fault *fault)
-{
-    const struct settings *s = &job->settings;
-    const char *path = s->files[job->n_files];
-    const struct audio_request request = {
-        .path = path, .max_channels = options_max_channels(s), .rate = s->rate, .wake_fd = -1};
-    struct audio_reader *reader = NULL;
-    struct fault unreadable;
-    bool response = false;
-    if (!temp_is_special(path) && access(path, F_OK) == 0 &&
-        audio_open(&reader, &request, &unreadable)) {
-        const size_t frames = audio_reader_info(reader)->frames;
-        response = frames == job->files->frames && frames != job->correction.taps;
-    }
-    audio_reader_close(reader);
-    return !response || fault_set(fault,
-                                  "%s: is as long as %s and may be a response; name FILTER last, "
-                                  "or remove %s",
-                                  path, s->files[0], path);
 }
 
 static bool prepare(struct job *job, struct fault *fault)
@@ -262,8 +237,8 @@ int invert_main(const struct settings *settings, struct fault *fault)
     const bool good = (job.files || fault_set(fault, "out of memory")) &&
                       check_phase(settings, fault) && read_target(&job, fault) &&
                       measured_load_all(job.files, &job.n_files, settings, fault) &&
-                      check_filter(&job, fault) && prepare(&job, fault) && design(&job, fault) &&
-                      make_filter(&job, fault) && finish(&job, fault);
+                      prepare(&job, fault) && design(&job, fault) && make_filter(&job, fault) &&
+                      finish(&job, fault);
     for (size_t i = 0; job.files && i <= job.n_files; i++) measured_release(&job.files[i]);
     free(job.files);
     points_release(&job.target);

@@ -119,17 +119,6 @@ void measured_warn(const struct measured *measured, const struct settings *setti
         if (*warnings[i]->text) report_warning(settings, "%s", warnings[i]->text);
 }
 
-// Whether two names differ in numbers alone, as those of a series of measurements do.
-static bool are_of_series(const char *a, const char *b)
-{
-    static const char DIGITS[] = "0123456789";
-    for (;; a++, b++) {
-        a += strspn(a, DIGITS);
-        b += strspn(b, DIGITS);
-        if (*a != *b || !*a) return *a == *b;
-    }
-}
-
 bool measured_load_all(struct measured *files, size_t *ret_n, const struct settings *settings,
                        struct fault *fault)
 {
@@ -151,11 +140,8 @@ bool measured_load_all(struct measured *files, size_t *ret_n, const struct setti
             return fault_set(fault, "%s: %zu channels differ from the %zu of %s", path, m->channels,
                              files->channels, s->files[0]);
     }
-    return !are_of_series(out, s->files[0]) || access(out, F_OK) != 0 ||
-           fault_set(fault,
-                     "%s: exists and may be a response, by its name and that of %s; name the "
-                     "output last, or remove %s",
-                     out, s->files[0], out);
+    return s->replace || temp_is_special(out) || access(out, F_OK) != 0 ||
+           fault_set(fault, "%s: exists; name the output last, or replace it with --replace", out);
 }
 
 double *measured_rows(const struct measured *files, size_t n, size_t *ret_frames)

@@ -22,8 +22,8 @@ void measured_warn(const struct measured *measured, const struct settings *setti
 
 // Loads all operands but the last, which is an output, into files[]; *ret_n counts those to
 // release. With --resample they get that rate. They must have the same rate and number of channels,
-// except the channels for --combine channels. An output that exists must not be named like one more
-// of them, as where it was forgotten after room*.wav.
+// except the channels for --combine channels. An output that exists needs --replace: where it was
+// forgotten after room*.wav it is a measurement.
 bool measured_load_all(struct measured *files, size_t *ret_n, const struct settings *settings,
                        struct fault *fault);
 

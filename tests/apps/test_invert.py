@@ -52,7 +52,7 @@ class Invert(Case):
 
     def invert(self, *arguments, out="f.wav"):
         """The report, and the taps [channels, frames]."""
-        said = schemas.load(self.run_program("invert", "-o", "f64", "--json", *arguments, out).stdout)
+        said = schemas.load(self.run_program("invert", "-o", "f64", "--replace", "--json", *arguments, out).stdout)
         return said, parse_wav(self.read(out))[1].T
 
     def test_rooms_from_nothing_but_a_sweep(self):
@@ -102,24 +102,11 @@ class Invert(Case):
                 self.assertLess(channel["after_rms_db"], channel["before_rms_db"])
             if phase == "linear":
                 np.testing.assert_allclose(taps[:, 1:], taps[:, :0:-1], rtol=0, atol=1e-14)
-        text = self.run_program("invert", "a.wav", "f.wav").stdout.decode()
+        text = self.run_program("invert", "--replace", "a.wav", "f.wav").stdout.decode()
         self.assertEqual(text.count("\n  before   "), 2)
         self.assertRegex(text, r"channel 2\n  before   [0-9.]+ dB from the target at most, [0-9.]+ dB rms\n  after ")
         self.assertIn("; no pre-ringing\n", text)
-        self.assertEqual(self.run_program("invert", "--quiet", "a.wav", "f.wav").stdout, b"")
-
-    def test_a_measurement_stays_if_the_filter_is_not_named(self):
-        for name in ("a.wav", "b.wav", "c.wav"):
-            self.save(name, decay(self.random, 4800, 30, 0.5))
-        kept = self.read("c.wav")
-        self.fails("invert", "a.wav", "b.wav", "c.wav", says="c.wav: is as long as a.wav and may be a response; name FILTER "
-                   "last, or remove c.wav")
-        self.assertEqual(self.read("c.wav"), kept)
-        for _ in range(2):  # a filter is replaced, and so is what is no sound
-            self.run_program("invert", "a.wav", "f.wav")
-            self.write("f.wav", b"nothing")
-        self.run_program("invert", "a.wav", "f.wav")
-        self.run_program("invert", "--taps", 8192, "a.wav", "f.wav")
+        self.assertEqual(self.run_program("invert", "--quiet", "--replace", "a.wav", "f.wav").stdout, b"")
 
     def test_channels_are_matched(self):
         h = decay(self.random, 4800, 100, 0.5)
@@ -198,13 +185,13 @@ class Invert(Case):
             recorded = scipy.signal.fftconvolve(np.clip(played, -level, level), h)
             self.save("recorded.wav", np.pad(recorded, (RATE, 9600)))
             self.run_program("deconvolve", "sweep.wav", "recorded.wav", "a.wav")
-            said = self.run_program("invert", "a.wav", "f.wav").stderr.decode()
+            said = self.run_program("invert", "--replace", "a.wav", "f.wav").stderr.decode()
             self.assertRegex(said, says or "^$")
         self.save("a.wav", np.roll(decay(self.random, 9600, 0, 1), -30))
-        self.assertRegex(self.run_program("invert", "a.wav", "f.wav").stderr.decode(), early)
-        self.assertEqual(self.run_program("invert", "--quiet", "a.wav", "f.wav").stderr, b"")
+        self.assertRegex(self.run_program("invert", "--replace", "a.wav", "f.wav").stderr.decode(), early)
+        self.assertEqual(self.run_program("invert", "--quiet", "--replace", "a.wav", "f.wav").stderr, b"")
         self.save("a.wav", np.clip(h / np.abs(h).max(), -0.3, 0.3))
-        self.assertRegex(self.run_program("invert", "a.wav", "f.wav").stderr.decode(),
+        self.assertRegex(self.run_program("invert", "--replace", "a.wav", "f.wav").stderr.decode(),
                          "^partita invert: a.wav: channel 1 has [0-9]+ samples of its largest magnitude: it clipped\n$")
 
     def test_bad_input(self):
