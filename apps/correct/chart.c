@@ -43,9 +43,7 @@ static bool fill_curves(struct curves *ret, const struct chart *chart, size_t ch
     c.smoothing = FRACTION;
     c.window = 0;
     c.positions = 1;
-    good = good &&
-           !partita_convolve(PARTITA_F64, after, before, n, taps, c.taps,
-                             &(struct partita_slice){.mode = PARTITA_FULL}, &options) &&
+    good = good && !partita_convolve(PARTITA_F64, after, before, n, taps, c.taps, NULL, &options) &&
            !partita_correction_average(&c, before, before);
     c.frames = n_after;
     good = good && !partita_correction_average(&c, after, after) &&

@@ -82,14 +82,10 @@ static void warn_of_response(const struct job *job, size_t row)
     const double *x = job->responses + row * n;
     const size_t peak = frames_peak(x, n);
     const double first = (double)peak - EARLY_SECONDS * job->correction.rate;
-    double early = 0, all = 0;
+    const double early = frames_energy(x, (size_t)ceil(fmax(first, 0))), all = frames_energy(x, n);
     size_t largest = 0;
     struct fault name;
-    for (size_t k = 0; k < n; k++) {
-        if ((double)k < first) early += x[k] * x[k];
-        all += x[k] * x[k];
-        largest += fabs(x[k]) == fabs(x[peak]);
-    }
+    for (size_t k = 0; k < n; k++) largest += fabs(x[k]) == fabs(x[peak]);
     measured_fault(&job->settings, row, "", &name);
     if (largest > CLIPPED_SAMPLES)
         report_warning(&job->settings, "%s has %zu samples of its largest magnitude: it clipped",

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/interleave.h"
@@ -84,9 +83,8 @@ static bool read_points(struct measured *ret, const char *path, double rate, str
 
 bool measured_is_table(const char *path)
 {
-    const char *const suffix = strrchr(path, '.');
-    return suffix && (strcasecmp(suffix, ".frd") == 0 || strcasecmp(suffix, ".csv") == 0 ||
-                      strcasecmp(suffix, ".txt") == 0);
+    return path_ends_with(path, ".frd") || path_ends_with(path, ".csv") ||
+           path_ends_with(path, ".txt");
 }
 
 bool measured_load(struct measured *ret, const struct settings *settings, const char *path,

@@ -137,7 +137,6 @@ static bool sum(const struct job *job, struct measured *ret, struct fault *fault
 static bool cascade(const struct job *job, struct measured *ret, struct fault *fault)
 {
     const struct partita_options options = {.threads = 1, .allocator = memory_allocator()};
-    const struct partita_slice full = {.mode = PARTITA_FULL};
     *ret = *job->files;
     job->files->samples = NULL;
     for (size_t f = 1; f < job->n_files; f++) {
@@ -146,7 +145,7 @@ static bool cascade(const struct job *job, struct measured *ret, struct fault *f
         double *x = memory_allocate(ret->channels * frames * sizeof *x);
         for (size_t c = 0; x && c < ret->channels; c++) {
             if (!partita_convolve(PARTITA_F64, x + c * frames, ret->samples + c * ret->frames,
-                                  ret->frames, m->samples + c * m->frames, m->frames, &full,
+                                  ret->frames, m->samples + c * m->frames, m->frames, NULL,
                                   &options))
                 continue;
             memory_free(x);

@@ -95,12 +95,8 @@ struct found deconvolve_peak(const struct deconvolve *d, const double *response,
     struct found found = {.latency = frames_peak(response, n)};
     const double peak = fabs(response[found.latency]);
     const size_t n_noise = n / NOISE_PART + 1;
-    double energy = 0, noise = 0;
-    for (size_t i = 0; i < n; i++) {
-        energy += response[i] * response[i];
-        if (i >= n - n_noise) noise += response[i] * response[i];
-    }
-    if (peak < MIN_CREST_FACTOR * sqrt(energy / (double)n)) return found;
+    const double noise = frames_energy(response + n - n_noise, n_noise);
+    if (peak < MIN_CREST_FACTOR * sqrt(frames_energy(response, n) / (double)n)) return found;
     found.level = peak / d->unit_peak;
     found.noise = sqrt(noise / (double)n_noise) / peak;
     return found;

@@ -40,13 +40,6 @@ struct identify {
     double *residual, *energies;          // [block]; of residuals, [MAX_PASSES][recorded]
 };
 
-static double energy(const double *x, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
-    return sum;
-}
-
 // Finds the latencies of the channels of the recording by deconvolution with the sum of the
 // signals. The recording may have begun late: as much silence precedes it as the signal has frames.
 static bool find_first(struct deconvolve *d, struct fault *fault)
@@ -100,7 +93,7 @@ static bool choose_length(struct deconvolve *d, struct fault *fault)
     if (s->ir_length) r->frames = (size_t)s->ir_length;
     r->samples = memory_allocate_zeros(r->channels * r->frames * sizeof *r->samples);
     if (!r->samples) return memory_fault(fault, "%zu frames", r->frames);
-    if (!(energy(d->signal.samples, d->signal.channels * d->signal.frames) > 0))
+    if (!(frames_energy(d->signal.samples, d->signal.channels * d->signal.frames) > 0))
         return fault_set(fault, "%s: is silent", operand_name(s, 0));
     d->first = s->first;
     if (s->first == NOT_GIVEN && !find_first(d, fault)) return false;
@@ -124,7 +117,7 @@ static void warn_of_equal(const struct deconvolve *d)
             const double *a = d->signal.samples + i * n, *b = d->signal.samples + j * n;
             double both = 0;
             for (size_t k = 0; k < n; k++) both += a[k] * b[k];
-            if (fabs(both) > ALIKE * sqrt(energy(a, n) * energy(b, n)))
+            if (fabs(both) > ALIKE * sqrt(frames_energy(a, n) * frames_energy(b, n)))
                 report_warning(&d->settings,
                                "%s: channels %zu and %zu are nearly equal, so that their "
                                "paths cannot be told apart well; play one after the other",
@@ -151,7 +144,7 @@ static bool open_signals(struct identify *job, struct fault *fault)
     job->near_end = job->far_end + x->channels * job->frames;
     job->residual = job->near_end + job->frames;
     job->energies = job->residual + job->block;
-    job->power = energy(x->samples, x->channels * x->frames) / (double)x->frames;
+    job->power = frames_energy(x->samples, x->channels * x->frames) / (double)x->frames;
     const int64_t delay = d->first + (int64_t)(job->lead * job->block);
     for (size_t i = 0; i < x->channels * played; i++) {
         const size_t c = i / played, k = i % played;
@@ -194,7 +187,7 @@ static double pass(struct identify *job, double *energies)
         partita_adaptive_process(job->adaptive, job->residual, job->near_end + at, far_end,
                                  job->block);
         if (k >= job->recorded) continue; // or before it
-        energies[k] = energy(job->residual, job->block);
+        energies[k] = frames_energy(job->residual, job->block);
         sum += energies[k];
     }
     return sum;
@@ -228,7 +221,7 @@ static bool identify_channel(struct identify *job, size_t channel, struct fault 
     double *const response = r->samples + channel * paths * r->frames;
     size_t converged = 0;
     memcpy(near_end, y->samples + channel * y->frames, n * sizeof *near_end);
-    const double power = energy(near_end, n) / (double)n;
+    const double power = frames_energy(near_end, n) / (double)n;
     if (power > 0) samples_scale(near_end, n, true, 1 / sqrt(power));
     const double left = power > 0 ? learn(job, (double)n, &converged) : (double)n;
     const bool any = left < (double)n;

@@ -95,6 +95,13 @@ size_t frames_peak(const double *x, size_t n)
     return peak;
 }
 
+double frames_energy(const double *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
+    return sum;
+}
+
 void frames_release(struct frames *frames)
 {
     memory_free(frames->data);

@@ -36,6 +36,9 @@ size_t frames_count_scalars(const struct frames *frames);
 // Which of n samples of one channel is the largest.
 size_t frames_peak(const double *x, size_t n);
 
+// The sum of their squares.
+double frames_energy(const double *x, size_t n);
+
 void frames_release(struct frames *frames);
 
 // Responses of equal length, one after the other.

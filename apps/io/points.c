@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
 #include "io/bytes/bytes.h"
@@ -124,8 +123,7 @@ bool points_begin(const char *path)
 
 bool points_write(const struct points *points, const char *path, struct fault *fault)
 {
-    const char *const dot = strrchr(path, '.');
-    const char gap = dot && strcasecmp(dot, ".csv") == 0 ? ',' : '\t';
+    const char gap = path_ends_with(path, ".csv") ? ',' : '\t';
     struct temp temp;
     struct sink sink;
     char line[96];
