@@ -99,11 +99,10 @@ const struct command_row command_rows[N_COMMANDS] = {
      "--cutoff is half of the symbol rate and --width is twice --cutoff times the roll-off. ",
      -2},
     {"invert", "RESPONSE... FILTER", "designs the filter that corrects a loudspeaker in a room",
-     "RESPONSE is a measured impulse response, or a text of frequencies, decibels and phase as REW "
-     "exports it (.txt, .frd, .csv), which has minimum phase if it states none, and whose decibels "
-     "are "
-     "relative to 94 dB if their mean is above 40 dB. Several RESPONSE files are positions of the "
-     "microphone. Each channel is "
+     "RESPONSE is a measured impulse response, also as text from REW (.txt), or a text of "
+     "frequencies, decibels and phase (.txt, .frd, .csv), which has minimum phase if it states "
+     "none, and whose decibels are relative to 94 dB if their mean is above 40 dB. Several "
+     "RESPONSE files are positions of the microphone. Each channel is "
      "a loudspeaker, for which FILTER has a channel. Prints how far the mean of the positions is "
      "from --target before and after, and what the filter does. ",
      -2},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Taps as text: one decimal number a line, always in the C locale. Empty lines, comments from '#'
-// on, CR and a byte order mark are ignored; anything else is an error with its line number. Written
-// numbers have as many digits as their type needs to be read back unchanged.
+// on, CR and a byte order mark are ignored; anything else is an error with its line number, but for
+// the header of an impulse response that Room EQ Wizard exports. Written numbers have as many
+// digits as their type needs to be read back unchanged.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "formats.h"
 
 enum { TEXT_BUFFER = 65536, MAX_LINE = 256 };
+enum { REMARK = '*' }; // begins most lines of a header of Room EQ Wizard
 
 struct text {
     char line[MAX_LINE];
@@ -39,6 +41,7 @@ static bool text_next_line(struct audio_reader *r, struct text *t, bool *ret_end
     while ((c = text_next_byte(r, t)) >= 0 && c != '\n') {
         comment = comment || c == '#';
         if (comment) continue;
+        if (n + 1 == sizeof t->line && *t->line == REMARK) continue;
         if (n + 1 == sizeof t->line)
             return fault_set(fault, "%s: line %llu: longer than %d characters", r->source.name,
                              (unsigned long long)t->line_number + 1, MAX_LINE - 1);
@@ -120,6 +123,30 @@ static bool skip_lines_of_text(struct audio_reader *r, uint64_t n, struct fault 
            fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
 }
 
+// Reads remarks and lines such as "2.0833E-5 // Sample interval (seconds)", after which samples
+// follow. A rate that rounding of the interval to seven digits explains is whole.
+static bool read_header(struct audio_reader *r, struct fault *fault)
+{
+    static const char LAST[] = "* Data start", INTERVAL[] = "// Sample interval";
+    struct text *t = r->state;
+    for (bool end = false; !end && strncmp(t->line, LAST, strlen(LAST)) != 0;) {
+        if (!text_next_line(r, t, &end, fault)) return false;
+        if (!strstr(t->line, INTERVAL)) continue;
+        char *rest;
+        const double rate = 1 / strtod(t->line, &rest);
+        if (!(rate > 0 && rate < INFINITY) || strstr(rest, INTERVAL) != rest + strspn(rest, " \t"))
+            return fault_set(
+                fault,
+                "%s: line %llu: '%.*s': must be the seconds between samples, such as 2.08E-5",
+                r->source.name, (unsigned long long)t->line_number, (int)strcspn(t->line, " /"),
+                t->line);
+        r->info.rate = fabs(rate - rint(rate)) < 1e-6 * rate ? rint(rate) : rate;
+    }
+    return *t->line == REMARK ||
+           fault_set(fault, "%s: no line '%s', with which the header of Room EQ Wizard ends",
+                     r->source.name, LAST);
+}
+
 bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *fault)
 {
     reader->state = memory_allocate_zeros(sizeof(struct text));
@@ -132,7 +159,11 @@ bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *f
         .frames = SIZE_UNKNOWN,
         .rank = 1,
     };
-    return skip_lines_of_text(reader, skip_lines, fault);
+    struct text *const t = reader->state;
+    if (!skip_lines_of_text(reader, skip_lines, fault)) return false;
+    const bool has_header = text_next_byte(reader, t) == REMARK;
+    if (t->at) t->at--;
+    return !has_header || read_header(reader, fault);
 }
 
 static bool text_write(struct audio_writer *w, bool as_double, const void *scalars, size_t n,
