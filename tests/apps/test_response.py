@@ -31,7 +31,7 @@ class Response(Case):
 
     def run_response(self, *arguments):
         """The samples [channels, frames]."""
-        self.run_program("response", "-o", "f64", *arguments, "out.wav")
+        self.run_program("response", "-o", "f64", "--replace", *arguments, "out.wav")
         return parse_wav(self.read("out.wav"))[1].T
 
     def test_cuts(self):
@@ -48,7 +48,7 @@ class Response(Case):
         said = self.run_program("response", "--align", 48, "a.wav", "out.npy").stdout
         self.assertEqual(said, b"2 channels of 4748 frames, peak 0.5 at frame 48, 1.000 ms\n")
         np.testing.assert_array_equal(np.load("out.npy"), np.float32(self.a[:, 52:]))
-        self.assertEqual(self.run_program("response", "-q", "a.wav", "out.npy").stdout, b"")
+        self.assertEqual(self.run_program("response", "-q", "a.wav", "quiet.npy").stdout, b"")
 
     def test_windows(self):
         fade = np.append(np.ones(4700), falling(100))
@@ -122,6 +122,29 @@ class Response(Case):
         self.run_program("invert", "one.wav", "taps.txt")  # one number a line is no table
         self.assertEqual(self.run_response("--rate", "48k", "taps.txt").shape, (1, 65536))
 
+    def test_impulse_responses_of_room_eq_wizard(self):
+        """As version 5.31 exports them; samples are as they stand there."""
+        header = ("* Impulse Response data saved by REW V5.31.3\n* IR is not normalised\n* Measurement: left # 1 %s\n"
+                  "* Response measured over: 2,9 to 24 000,0 Hz\n0.5 // Peak value before normalisation\n"
+                  "100 // Peak index\n4800 // Response length\n%s // Sample interval (seconds)\n"
+                  "-0.0021 // Start time (seconds)\n* Data start\n")
+        taps = "".join("%.17g\n" % x for x in self.a[0])
+        for interval, rate in (("1.1337868480725624E-5", 88200), ("2.0833333333333333E-5", RATE),
+                               ("2.083333E-5", RATE)):
+            text = header % ("long" * 99, interval) + taps
+            for data in (text, text.replace("\n", "\r\n")):
+                self.write("rew.txt", data.encode())
+                np.testing.assert_array_equal(self.run_response("rew.txt"), self.a[:1])
+                self.assertEqual(parse_wav(self.read("out.wav"))[0], rate)
+        self.run_program("convolve", "-o", "f64", "rew.txt", "a.wav", "c.wav")
+        expected = [np.convolve(x, self.a[0]) for x in self.a]
+        self.close(parse_wav(self.read("c.wav"))[1].T, expected, limit=rig.gate("f4"))
+        for old, new, says in (("2.083333E-5", "2,083", "line 8: '2,083': must be the seconds between samples, such as "
+                                "2.08E-5"), ("2.083333E-5", "0", "line 8: '0': must be"),
+                               ("* Data start", "", "no line '* Data start', with which the header of Room EQ Wizard")):
+            self.write("bad.txt", self.read("rew.txt").replace(old.encode(), new.encode()))
+            self.fails("response", "bad.txt", "f.wav", says="bad.txt: " + says)
+
     def test_resampling_keeps_the_frequency_response(self):
         f = np.arange(100, 15000, 100)
         response = lambda h, rate: scipy.signal.freqz(h, worN=f, fs=rate)[1]
@@ -161,14 +184,13 @@ class Response(Case):
                 self.fails("response", *arguments, "f.wav", rc=rc, says=says)
         self.fails("response", "--rate", "48k", "absent.frd", "f.wav", says="absent.frd: cannot open")
         self.fails("response", "a.wav", "a.wav", says="a.wav: is the input")
-        for name in ("room1.wav", "room10.wav", "room2.wav"):
-            self.save(name, self.a)
-        kept = self.read("room2.wav")
-        for command in ("response", "invert"):
-            self.fails(command, "room1.wav", "room10.wav", "room2.wav", says="room2.wav: exists and may be a response, by its "
-                       "name and that of room1.wav; name the output last, or remove room2.wav")
-        self.assertEqual(self.read("room2.wav"), kept)
-        self.run_program("response", "room1.wav", "room3.wav")  # which does not exist
+        for command in ("response", "invert"):  # whose output was forgotten
+            self.fails(command, "a.wav", "b.wav", "44.wav", says="44.wav: exists; name the output last, or replace it "
+                       "with --replace")
+        self.assertEqual(parse_wav(self.read("44.wav"))[0], 44100)
+        self.run_program("response", "--replace", "a.wav", "44.wav")
+        self.assertEqual(parse_wav(self.read("44.wav"))[0], RATE)
+        self.run_program("response", "a.wav", "/dev/null", "-o", "f32")  # which is no file
         for text, says in (("100 1 1e308\n200 1 -1e308\n", "100 Hz with 1e+308 degrees: must be within 1e+09"),
                            ("100 1\ninf 3\n", "inf Hz with 3 dB: a frequency is above 0 and finite")):
             self.write("t.frd", text.encode())
