@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/number.h"
@@ -136,6 +137,26 @@ bool taps_finish(struct taps *taps, const struct settings *s, const char *name, 
     return prepend_zeros(taps, (size_t)s->delay, fault) && add_dry(taps, s, fault);
 }
 
+// Taps take four times their size: as read, as rows, and as zero-padded spectra.
+static bool check_memory(const struct audio_info *info, enum partita_type type,
+                         const struct settings *settings, struct fault *fault)
+{
+    const double gib = 1 << 30,
+                 machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (info->frames == SIZE_UNKNOWN || machine <= 0) return true;
+    const double needed =
+        4 * (double)info->frames * (double)info->channels * (double)partita_type_size(type);
+    if (needed <= machine) return true;
+    return fault_set(fault,
+                     "%s: %llu frames are too long: they need about %.0f GiB of memory, this "
+                     "machine has %.0f; only %s may be longer%s",
+                     operand_name(settings, 0), (unsigned long long)info->frames, needed / gib,
+                     machine / gib, operand_name(settings, 1),
+                     settings->command == COMMAND_CONVOLVE
+                         ? " (the convolution is the same with both exchanged)"
+                         : "");
+}
+
 // The shape of all readers together.
 static bool join_shapes(struct audio_info *ret, struct audio_reader *const *readers,
                         const struct settings *s, struct fault *fault)
@@ -223,7 +244,8 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
     size_t chosen[MAX_WORDS];
     bool good = join_shapes(&info, readers, settings, fault) &&
                 route_choose_channels(chosen, &info, settings, fault) &&
-                route_map_channels(&map, settings, NULL, &info, fault);
+                route_map_channels(&map, settings, NULL, &info, fault) &&
+                check_memory(&info, type, settings, fault);
     const double rates[] = {info.rate, signal->rate * (double)settings->up};
     t.in_channels = map.in;
     t.out_channels = map.out;
