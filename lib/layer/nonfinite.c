@@ -90,21 +90,6 @@ static char *copy_finite(const struct partita_plan *plan, char *copy, const void
     return copy;
 }
 
-// Marks the samples of a plane that are not finite; false if there are none.
-static bool mark_plane(const struct partita_plan *plan, const char *plane,
-                       const struct array *array, unsigned char *marks)
-{
-    const size_t bytes = plan->shape.sample_bytes, step = array->strides.position * bytes;
-    bool any = false;
-    if (step == bytes && !any_nonfinite(plan, plane, array->plane)) return false;
-    for (size_t i = 0; i < array->plane; i++)
-        if (any_nonfinite(plan, plane + i * step, 1)) {
-            marks[i] = 1;
-            any = true;
-        }
-    return any;
-}
-
 // One call under repair: marks of a plane that is read and of a plane that is written.
 struct repair {
     const struct partita_plan *plan;
@@ -112,6 +97,23 @@ struct repair {
     struct reach reach;
     unsigned char *from, *to;
 };
+
+// Marks the samples that are not finite in any of n planes, `pitch` samples apart; false if there
+// are none.
+static bool mark_planes(const struct repair *repair, const char *plane, const struct array *array,
+                        size_t n, size_t pitch)
+{
+    const struct partita_plan *plan = repair->plan;
+    const size_t bytes = plan->shape.sample_bytes, step = array->strides.position * bytes;
+    bool any = false;
+    memset(repair->from, 0, array->plane);
+    for (; n-- > 0; plane += pitch * bytes) {
+        if (step == bytes && !any_nonfinite(plan, plane, array->plane)) continue;
+        for (size_t i = 0; i < array->plane; i++)
+            if (any_nonfinite(plan, plane + i * step, 1)) any = true, repair->from[i] = 1;
+    }
+    return any;
+}
 
 // Samples that are `step` bytes apart, in reverse order if that is negative.
 static void set_nan(const struct repair *repair, char *to, size_t n, ptrdiff_t step)
@@ -135,13 +137,7 @@ static void repair_outputs(const struct repair *repair)
             (item * from.strides.item + group * reads * from.strides.channel) * bytes;
         char *written = (char *)repair->operands->to +
                         (item * to.strides.item + group * writes * to.strides.channel) * bytes;
-        bool any = false;
-        memset(repair->from, 0, from.plane);
-        for (size_t c = 0; c < reads; c++)
-            any = mark_plane(repair->plan, read + c * from.strides.channel * bytes, &from,
-                             repair->from) ||
-                  any;
-        if (!any) continue;
+        if (!mark_planes(repair, read, &from, reads, from.strides.channel)) continue;
         reach_spread(&repair->reach, repair->to, repair->from);
         for (size_t k = 0; k < writes; k++)
             set_nan(repair, written + k * to.strides.channel * bytes, to.plane,
@@ -156,13 +152,7 @@ static void repair_taps(const struct repair *repair, bool gy, size_t c)
     const struct array from = array_of(shape, gy);
     const size_t taps = shape_taps(shape), bytes = shape->sample_bytes;
     const char *read = (const char *)repair->operands->from[gy] + c * from.strides.channel * bytes;
-    bool any = false;
-    memset(repair->from, 0, from.plane);
-    for (size_t item = 0; item < from.items; item++)
-        any = mark_plane(repair->plan, read + item * from.strides.item * bytes, &from,
-                         repair->from) ||
-              any;
-    if (!any) return;
+    if (!mark_planes(repair, read, &from, from.items, from.strides.item)) return;
     reach_spread(&repair->reach, repair->to, repair->from);
     const size_t group = c / (gy ? shape->group_out : shape->group_in);
     const size_t others = gy ? shape->group_in : shape->group_out;

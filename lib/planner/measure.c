@@ -63,45 +63,29 @@ static struct trial_memory layout_trial(const struct partita_plan *trial, struct
     return memory;
 }
 
-// Seconds of one output of one item.
-static double time_bounded(const struct partita_plan *trial, const struct partita_filter *filter,
-                           const struct trial_memory *memory)
+// One call of a bounded plan, or enough calls of a stream for a cycle of its work. Returns the
+// number of outputs or frames.
+static double run_trial(const struct partita_plan *trial, const struct partita_filter *filter,
+                        struct partita_stream *stream, const struct trial_memory *memory)
 {
-    struct operands operands = {.to = memory->y, .from = {memory->x}};
-    if (trial->direction == PARTITA_BACKWARD_DATA)
-        operands = (struct operands){.to = memory->x, .from = {memory->y}};
-    if (trial->direction == PARTITA_BACKWARD_WEIGHT)
-        operands = (struct operands){.to = memory->taps, .from = {memory->x, memory->y}};
-    double best = 1e30;
-    for (int i = 0; i < RUNS; i++) {
-        const double start = clock_seconds();
+    const struct shape *shape = &trial->shape;
+    if (!stream) {
+        struct operands operands = {.to = memory->y, .from = {memory->x}};
+        if (trial->direction == PARTITA_BACKWARD_DATA)
+            operands = (struct operands){.to = memory->x, .from = {memory->y}};
+        if (trial->direction == PARTITA_BACKWARD_WEIGHT)
+            operands = (struct operands){.to = memory->taps, .from = {memory->x, memory->y}};
         trial->engine->bounded.run(trial, filter, &operands, memory->workspace);
-        const double time = clock_seconds() - start;
-        if (time < best) best = time;
+        return (double)shape->batch * (double)shape_outputs(shape);
     }
-    return best / ((double)trial->shape.batch * (double)shape_outputs(&trial->shape));
-}
-
-// Seconds of one frame.
-static double time_stream(struct partita_stream *stream, const struct trial_memory *memory)
-{
-    const struct shape *shape = &stream->plan->shape;
-    for (size_t c = 0; c < shape->in_channels; c++) memory->inputs[c] = memory->x;
-    for (size_t k = 0; k < shape->out_channels; k++) memory->outputs[k] = memory->y;
-    const size_t frames = shape->block, calls = 4 * stream->plan->choice.hop / frames + 4;
-    double best = 1e30;
-    for (int i = 0; i < RUNS; i++) {
-        const double start = clock_seconds();
-        for (size_t call = 0; call < calls; call++)
-            stream_feed(stream, &(struct frames){.y = memory->outputs,
-                                                 .y_stride = 1,
-                                                 .x = memory->inputs,
-                                                 .x_stride = 1,
-                                                 .n = frames});
-        const double time = clock_seconds() - start;
-        if (time < best) best = time;
-    }
-    return best / (double)(calls * frames);
+    const size_t frames = shape->block, calls = 4 * trial->choice.hop / frames + 4;
+    for (size_t call = 0; call < calls; call++)
+        stream_feed(stream, &(struct frames){.y = memory->outputs,
+                                             .y_stride = 1,
+                                             .x = memory->inputs,
+                                             .x_stride = 1,
+                                             .n = frames});
+    return (double)(calls * frames);
 }
 
 // Seconds an output or frame of a built plan, or a negative number without memory.
@@ -120,8 +104,14 @@ static double time_plan(const struct partita_plan *trial)
     if (trial->direction != PARTITA_BACKWARD_WEIGHT)
         status = filter_create(trial, memory.taps, NULL, &filter);
     if (status == PARTITA_OK && trial->shape.stream) status = stream_open(trial, filter, &stream);
-    if (status == PARTITA_OK)
-        seconds = stream ? time_stream(stream, &memory) : time_bounded(trial, filter, &memory);
+    for (size_t c = 0; c < trial->shape.in_channels; c++) memory.inputs[c] = memory.x;
+    for (size_t k = 0; k < trial->shape.out_channels; k++) memory.outputs[k] = memory.y;
+    for (int i = 0; status == PARTITA_OK && i < RUNS; i++) {
+        const double start = clock_seconds();
+        const double outputs = run_trial(trial, filter, stream, &memory);
+        const double each = (clock_seconds() - start) / outputs;
+        if (i == 0 || each < seconds) seconds = each;
+    }
     stream_close(stream);
     filter_destroy(filter);
     mem_release(&trial->allocator, arena.base);
