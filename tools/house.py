@@ -36,12 +36,13 @@ LIMITS = {
     "columns": (3, f"lines beyond {house_code.MAX_COLUMNS} columns"),
     "assert_share": (4.5, "asserts in 1000 lines of lib/"),
     "conditionals": (0, "lines of lib/ and design/ with nested conditional operators"),
-    "lines_cpu": (32766, "lines in lib/ without lib/adaptive, lib/bank, lib/cuda and lib/sequence"),  # the redesign reached 31 780
+    "lines_cpu": (32762, "lines in lib/ without lib/adaptive, lib/bank, lib/cuda, lib/sequence and morphs"),  # the redesign reached 31 780
     "lines_design": (1478, "lines in design/ without design/correction and design/equalizer"),
     "lines_measured": (1200, "lines in design/correction and design/equalizer"),
     "lines_cuda": (17042, "lines in lib/cuda"),  # the redesign reached 17 190
     "lines_adaptive": (649, "lines in lib/adaptive"),
     "lines_bank": (1785, "lines in lib/bank"),
+    "lines_morph": (819, "lines in files of lib/ whose names begin with morph"),
     "lines_sequence": (1479, "lines in lib/sequence"),
     "docs": (7380, "lines of text in docs/"),
     "tools": (3200, "lines in tools/"),

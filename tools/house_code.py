@@ -101,20 +101,18 @@ def assert_share(tree):
     return 1000 * asserts / max(sum(file.text.count("\n") for file in tree.under("lib")), 1), []
 
 
-def lines_cpu(tree):
-    return lines_of(f for f in tree.under("lib") if f.path.parts[1] not in ("adaptive", "bank", "cuda", "sequence"))
+def part_of(file):
+    return "morph" if file.path.name.startswith("morph") else file.path.parts[1]
 
 
-def lines_design(tree):
-    return lines_of(f for f in tree.under("design") if f.path.parts[1] not in ("correction", "equalizer"))
+def lines_in(top, *parts, inside=True):
+    return lambda tree: lines_of(f for f in tree.under(top) if (part_of(f) in parts) == inside)
 
 
-def lines_in(top, *folders):
-    return lambda tree: lines_of(f for f in tree.under(top) if f.path.parts[1] in folders)
-
-
-lines_adaptive, lines_bank, lines_cuda, lines_sequence = (
-    lines_in("lib", folder) for folder in ("adaptive", "bank", "cuda", "sequence"))
+lines_adaptive, lines_bank, lines_cuda, lines_morph, lines_sequence = (
+    lines_in("lib", part) for part in ("adaptive", "bank", "cuda", "morph", "sequence"))
+lines_cpu = lines_in("lib", "adaptive", "bank", "cuda", "morph", "sequence", inside=False)
+lines_design = lines_in("design", "correction", "equalizer", inside=False)
 lines_measured = lines_in("design", "correction", "equalizer")
 
 

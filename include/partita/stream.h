@@ -200,6 +200,65 @@ PARTITA_API enum partita_status partita_stream_swap(struct partita_stream *strea
 // Threads: any.
 PARTITA_API bool partita_stream_swapping(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
+// Starts a stream with empty history whose filter is a weighted sum of filters, the sum of
+// weights[k] * filters[k], with weights that partita_stream_morph moves. While they rest the
+// outputs are those of one filter with the sum of the taps, and cost as much.
+// Shapes:  filters [n_filters], weights [n_filters].
+// Ranges:  n_filters from 1 to 8; weights are finite, of any sign and sum. The filters may differ
+//          in their paths and lengths.
+// Errors:  as partita_stream_open; PARTITA_ERR_ARG also for these ranges; PARTITA_ERR_UNSUPPORTED
+//          for another engine than cpu/partitioned, and for spectra in 16 bits
+//          (options.error_budget). The log says which.
+// Memory:  as partita_stream_open, and that of one more filter. All filters must outlive the
+//          stream.
+// Devices: the CPU alone.
+// Threads: any.
+PARTITA_API enum partita_status
+partita_stream_open_morph(const struct partita_plan *plan,
+                          const struct partita_filter *const *filters, size_t n_filters,
+                          const double *weights, struct partita_stream **ret_stream);
+
+// Moves the weights of a stream's filters, without steps, from any thread, without a lock. They are
+// asked to go from where they are, linearly, to `weights` within `frames` input frames, from the
+// first frame on that the process call which sees the request takes and whose number is a multiple
+// of the quantum (partita_plan_explain). A later request replaces the rest of an earlier one; of
+// several before one process call only the last takes effect.
+//
+// The weights of tap j follow what is asked for with a delay: at any time they are a mean of what
+// was asked for within the last partita_stream_morph_lag(stream, j) frames. As functions of time
+// they are continuous and linear in pieces, the same for all taps of a partition, and the output is
+// exactly the sum over taps and filters of weight * tap * sample. So it differs from the
+// convolution with the weights that are asked for by at most the sum over filters and taps of
+// |tap|, times the largest sample, times the range of that filter's weight within the tap's lag. It
+// is the same when the weights have rested for the largest lag. The bits do not depend on how the
+// input is split into calls: a request takes effect at the same frame if it is made between calls
+// at the same frame.
+// Shapes:  weights, as many as the stream has filters.
+// Ranges:  finite; frames >= 0; 0 asks for a jump, which takes a block of each partition's size.
+// Errors:  PARTITA_ERR_ARG for NULL or weights that are not finite; PARTITA_ERR_UNSUPPORTED for a
+//          stream that partita_stream_open opened.
+// Memory:  none.
+// Time:    a block of each size changes a part of its partitions, at most one in sixteen of the
+//          late ones, and transforms the products with their change back (decision 50).
+//          partita_stream_swap and partita_stream_clone return PARTITA_ERR_UNSUPPORTED for a stream
+//          that morphs. partita_stream_save writes the weights and where they go. Restore and reset
+//          sum the whole filter again; reset gives it the weights last asked for.
+// Threads: one caller at a time; process may run at the same time. Real-time safe.
+// Source:  fades of filters by partitions are known (Wefers, Partitioned convolution algorithms for
+//          real-time auralization, 2015), between two complete filters. Here a block changes a
+//          share of the partitions and transforms the products with their change alone, so that
+//          each partition has a time-varying weight that is known exactly.
+PARTITA_API enum partita_status partita_stream_morph(struct partita_stream *stream,
+                                                     const double *weights,
+                                                     size_t frames) PARTITA_NONBLOCKING;
+
+// Maximum number of input frames by which the weight of a tap (after dilation, of a causal filter)
+// is behind what partita_stream_morph asks for: some quanta for the first taps, then by and large
+// in proportion to the tap's number. 0 for a stream that does not morph. Real-time safe.
+// Threads: any.
+PARTITA_API size_t partita_stream_morph_lag(const struct partita_stream *stream,
+                                            size_t tap) PARTITA_NONBLOCKING;
+
 // How long the stream's process calls took, recorded without locks.
 struct partita_stream_stats {
     uint64_t calls;

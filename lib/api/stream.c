@@ -3,6 +3,7 @@
 #include "stream/stream.h"
 
 #include "core/arguments.h"
+#include "cpu/partitioned/morph.h"
 #include "sized.h"
 
 enum partita_status partita_stream_open(const struct partita_plan *plan,
@@ -92,7 +93,7 @@ enum partita_status partita_stream_swap(struct partita_stream *stream,
                                         const struct partita_filter *filter, size_t fade)
 {
     if (!stream || !filter || filter->plan != stream->plan) return PARTITA_ERR_ARG;
-    if (!engine_swaps(stream->plan->engine)) return PARTITA_ERR_UNSUPPORTED;
+    if (!engine_swaps(stream->plan->engine) || morph_of(stream)) return PARTITA_ERR_UNSUPPORTED;
     swap_queue_post(&stream->swap_queue, filter, fade);
     return PARTITA_OK;
 }
@@ -146,5 +147,8 @@ enum partita_status partita_stream_clone(struct partita_stream *stream,
 {
     const enum partita_status status =
         check_copy(stream, __func__, "stream, ret_stream", ret_stream);
+    if (status == PARTITA_OK && morph_of(stream))
+        return log_error(&stream->plan->log, PARTITA_ERR_UNSUPPORTED,
+                         "a stream that morphs has no clones: open another and restore the state");
     return status == PARTITA_OK ? stream_clone(stream, ret_stream) : status;
 }

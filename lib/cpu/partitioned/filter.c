@@ -19,11 +19,6 @@ struct build {
     struct arena arena;                    // of the filter
 };
 
-static size_t filter_segments(const struct build *build)
-{
-    return partitioned_of(build->paths.plan)->layout.n_segments;
-}
-
 // Which partitions of a segment are not zero, section by section.
 static void find_ranges(const struct build *build, const struct partition_segment *segment,
                         struct path_section ret[SECTIONS])
@@ -131,7 +126,7 @@ static void fill_path(struct build *build, size_t p)
 {
     const struct path_source *source = &build->paths.sources[p];
     const struct path *path = &build->made[p];
-    for (size_t i = 0; i < filter_segments(build); i++)
+    for (size_t i = 0; i < partitioned_of(build->paths.plan)->layout.n_segments; i++)
         for (size_t s = 0; s < SECTIONS; s++) {
             const struct path_section *to = &path->segment[i][s];
             if (!source->given)
@@ -142,25 +137,33 @@ static void fill_path(struct build *build, size_t p)
 }
 
 // The columns of the paths in the spectra of one section of a segment.
-static void layout_spectra(struct build *build, size_t i, size_t section)
+static void layout_spectra(const struct path_columns *columns, size_t i, size_t section,
+                           struct arena *arena)
 {
-    const struct partitioned *partitioned = partitioned_of(build->paths.plan);
+    const struct partitioned *partitioned = partitioned_of(columns->plan);
     const struct partition_segment *segment = &partitioned->layout.segment[i];
     const size_t lines = partitioned->work[i].lines, bytes = filter_line_bytes(segment);
+    const struct path_source *sources = columns->sources;
     size_t stride = 0, before = 0;
-    for (size_t p = 0; p < build->paths.n; p++)
-        if (build->paths.sources[p].twin == p) stride += build->made[p].segment[i][section].count;
-    char *spectra = arena_take(&build->arena, size_mul(stride, lines * bytes));
+    for (size_t p = 0; p < columns->n; p++)
+        if (!sources || sources[p].twin == p) stride += columns->paths[p].segment[i][section].count;
+    char *spectra = arena_take(arena, size_mul(stride, lines * bytes));
     float *scales = NULL;
-    if (segment->i16) scales = arena_take(&build->arena, size_mul(stride, lines * sizeof *scales));
-    for (size_t p = 0; p < build->paths.n; p++) {
-        if (build->paths.sources[p].twin != p) continue;
-        struct path_section *to = &build->made[p].segment[i][section];
+    if (segment->i16) scales = arena_take(arena, size_mul(stride, lines * sizeof *scales));
+    for (size_t p = 0; p < columns->n; p++) {
+        if (sources && sources[p].twin != p) continue;
+        struct path_section *to = &columns->paths[p].segment[i][section];
         to->stride = stride;
         to->spectra = spectra ? spectra + before * bytes : NULL;
         to->scales = scales ? scales + before : NULL;
         before += to->count;
     }
+}
+
+void partitioned_layout_spectra(const struct path_columns *columns, struct arena *arena)
+{
+    for (size_t i = 0; i < partitioned_of(columns->plan)->layout.n_segments; i++)
+        for (size_t s = 0; s < SECTIONS; s++) layout_spectra(columns, i, s, arena);
 }
 
 struct path_view partitioned_paths(const struct partita_filter *filter)
@@ -196,8 +199,9 @@ static struct partitioned_filter *layout_filter(struct build *build)
     struct partitioned_filter *state = arena_take(&build->arena, sizeof *state);
     struct path *paths = arena_take(&build->arena, size_mul(n, sizeof *paths));
     const struct path_view view = path_build_view(&build->paths, &build->arena);
-    for (size_t i = 0; i < filter_segments(build); i++)
-        for (size_t s = 0; s < SECTIONS; s++) layout_spectra(build, i, s);
+    partitioned_layout_spectra(
+        &(struct path_columns){build->paths.plan, n, build->made, build->paths.sources},
+        &build->arena);
     if (!state) return NULL;
     for (size_t p = 0; path_build_next(&build->paths, &p); p++) fill_path(build, p);
     for (size_t p = 0; p < n; p++) paths[p] = build->made[build->paths.sources[p].twin];

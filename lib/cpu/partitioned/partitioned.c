@@ -2,13 +2,12 @@
 // cpu/partitioned: long filters at low latency, in partitions that grow with their distance, with
 // the work of every segment spread over all calls. Source: Gardner, Efficient convolution without
 // input-output delay, JAES 43 (1995); Garcia, AES 113 (2002).
-#include "partitioned.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/sizes.h"
+#include "morph.h"
 
 struct partition_device cpu_partition_device(const struct request *request,
                                              const struct signal_rates *rates)
@@ -169,10 +168,12 @@ const struct engine engine_partitioned = {
     .filter = {.create = paths_create_dense, .create_paths = partitioned_filter_create},
     .stream = {.layout = partitioned_stream_layout,
                .open = workers_open,
-               .close = workers_close,
+               .close = morph_close,
                .step = partitioned_stream_step,
-               .reset = partitioned_stream_reset,
-               .region = partitioned_stream_region,
+               .reset = morph_reset,
+               .region = morph_region,
+               .copy_out = morph_copy_out,
+               .copy_in = morph_copy_in,
                .region_key = partitioned_key,
                .prefetch = partitioned_prefetch,
                .pause = workers_pause,

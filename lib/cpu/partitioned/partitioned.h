@@ -164,6 +164,17 @@ struct partitioned_filter {
     struct path *paths; // as in view
 };
 
+// The paths whose spectra have columns of their own.
+struct path_columns {
+    const struct partita_plan *plan;
+    size_t n;
+    struct path *paths;                // with their ranges of partitions
+    const struct path_source *sources; // twins share a column; NULL: there are none
+};
+
+// Takes the memory of the spectra of all sections.
+void partitioned_layout_spectra(const struct path_columns *columns, struct arena *arena);
+
 // The filter's paths; no paths for NULL.
 struct path_view partitioned_paths(const struct partita_filter *filter);
 
@@ -222,6 +233,7 @@ static inline uint64_t silent_blocks(const struct segment_state *state, size_t i
 }
 
 struct workers;
+struct morph;
 
 // stream->state.
 struct partitioned_stream {
@@ -229,6 +241,7 @@ struct partitioned_stream {
     struct history history;
     char *samples[2];        // outputs of one quantum of one channel, by either filter
     struct workers *workers; // NULL: only the stream's thread works
+    struct morph *morph;     // NULL: the stream's filter does not move (morph.h)
     // During a swap: outputs of earlier quanta need the stream's filter alone, outputs from the
     // quantum `fade_end` on the incoming one alone.
     uint64_t fade_begin, fade_end;
@@ -307,8 +320,6 @@ void partitioned_prefetch(const struct partita_stream *stream, int ahead);
 // The stream's functions for the engine's table (stream.c).
 void *partitioned_stream_layout(const struct partita_stream *stream, struct arena *arena);
 struct step partitioned_stream_step(struct partita_stream *stream, const struct frames *frames);
-void partitioned_stream_reset(struct partita_stream *stream);
-struct region partitioned_stream_region(struct partita_stream *stream);
 size_t partitioned_swap_begin(struct partita_stream *stream);
 size_t partitioned_swap_end(struct partita_stream *stream);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "partitioned.h"
+#include "morph.h"
 
 // A segment's small arrays of the region. They are packed: every step reads all of them, mostly
 // from memory if there are many streams.
@@ -82,19 +82,6 @@ void *partitioned_stream_layout(const struct partita_stream *stream, struct aren
     return state;
 }
 
-void partitioned_stream_reset(struct partita_stream *stream)
-{
-    const struct partitioned_stream *state = partitioned_stream_of(stream);
-    workers_abandon(stream);
-    memset(state->region.data, 0, state->region.bytes);
-    workers_resume(stream);
-}
-
-struct region partitioned_stream_region(struct partita_stream *stream)
-{
-    return partitioned_stream_of(stream)->region;
-}
-
 static uint64_t stream_now(const struct partita_stream *stream)
 {
     return position_frame(partitioned_stream_of(stream)->position,
@@ -135,6 +122,7 @@ static void sum_segments(const struct partita_stream *stream, size_t set, size_t
         begun = true;
     }
     if (!begun) memset(y, 0, bytes);
+    if (partitioned_stream_of(stream)->morph) morph_fade(stream, channel, y, n);
 }
 
 // A quantum's work when its frames are complete.
@@ -155,6 +143,7 @@ struct step partitioned_stream_step(struct partita_stream *stream, const struct 
     const size_t n = size_min(frames->n, layout->quantum - position->fill);
     const bool take = !layout->whole || position->fill == 0;
     const size_t taken = layout->whole ? layout->quantum : n;
+    if (state->morph && position->fill == 0) morph_begin_quantum(stream);
     if (take) history_take(&state->history, stream->plan, stream_now(stream), frames, taken);
     if (take && layout->whole) end_quantum(stream);
     const struct outputs outputs = {.history = &state->history,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "partitioned.h"
+#include "morph.h"
 
 enum {
     BYTES_AHEAD = 4096,    // of a filter, by which its products prefetch it
@@ -268,11 +268,19 @@ static size_t lines_at_once(const struct task *at)
     return lines > CMAC_SUMS ? lines - lines % CMAC_SUMS : lines; // of so many, none by itself
 }
 
-// One output's products by one of the filters, or their replacement if there are none.
+// One output's products by one of the filters, or their replacement if there are none. The second
+// filter of a stream that morphs is the change of the first one, after whose products it is made.
 static void add_or_clear(const struct task *at, size_t which, size_t out,
                          struct share_products *products, struct fft_steps lines)
 {
-    if (at->state->active[which].any[out]) add_line_products(at, which, out, products, lines);
+    if (which && partitioned_stream_of(at->stream)->morph) {
+        char *sums[CMAC_SUMS];
+        for (size_t k = 0; k < at->segment->batch; k++)
+            sums[k] = sum_at(at, k == 0, products->index + k, out);
+        morph_change_lines(at, out, index_in_batch(at->segment, products->index - products->share),
+                           sums, lines);
+    } else if (at->state->active[which].any[out])
+        add_line_products(at, which, out, products, lines);
     else clear_sum(at, which, out, products->share, lines);
 }
 

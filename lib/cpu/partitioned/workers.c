@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "partitioned.h"
+#include "morph.h"
 
 enum {
     TASKS_AT_ONCE = 2, // that a helper runs of a chain before it looks for more urgent ones
@@ -148,20 +148,11 @@ static bool run_due(const struct partita_stream *stream, const size_t *due)
     return complete;
 }
 
-static void executor_task(void *context)
+// Returns when of each segment the tasks are done that are due.
+static void finish_due(void *context)
 {
     const struct workers *workers = context;
     while (!run_due(workers->stream, workers->due)) cpu_pause();
-}
-
-// Returns when of each segment the tasks are done that are due.
-static void workers_run(struct partita_stream *stream)
-{
-    const struct partita_executor *executor = &stream->plan->executor;
-    struct workers *workers = workers_of(stream);
-    if (executor->run)
-        executor->run(executor->user, executor_task, workers, (size_t)stream->plan->stream_threads);
-    while (!run_due(stream, workers->due)) cpu_pause();
 }
 
 // Looks for work from the shortest period to the longest: that is by deadline. Returns whether
@@ -309,6 +300,7 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     for (size_t which = 0; which < (progress->two_filters ? 2 : 1); which++)
         if (changed || current->active[which].filter != filters[which])
             tasks_list_paths(stream, i, which, filters[which]);
+    if (state->morph) progress->two_filters = morph_begin_block(stream, i, block);
     tasks_locate(stream, i);
     tasks_prepare(stream, i);
     if (state->workers) set_progress(stream, i, 0);
@@ -328,14 +320,17 @@ static size_t due_in_quantum(struct partita_stream *stream, size_t i)
 
 void workers_run_quantum(struct partita_stream *stream)
 {
-    const struct partitioned_stream *state = partitioned_stream_of(stream);
+    const struct partita_executor *executor = &stream->plan->executor;
+    struct workers *workers = workers_of(stream);
     for (size_t i = 0; i < segment_count(stream); i++) {
         const size_t due = due_in_quantum(stream, i);
-        if (state->workers) state->workers->due[i] = due;
+        if (workers) workers->due[i] = due;
         else run_until(stream, i, due);
     }
     workers_step(stream);
-    if (state->workers) workers_run(stream);
+    if (workers && executor->run)
+        executor->run(executor->user, finish_due, workers, (size_t)stream->plan->stream_threads);
+    if (workers) finish_due(workers);
 }
 
 void workers_abandon(struct partita_stream *stream)
@@ -351,10 +346,14 @@ void workers_pause(struct partita_stream *stream)
 {
     const struct partitioned_stream *state = partitioned_stream_of(stream);
     size_t due[PARTITION_MAX_SEGMENTS] = {0};
-    if (!state->workers) return;
-    for (size_t i = 0; i < segment_count(stream); i++)
+    if (!state->workers && !state->morph) return;
+    for (size_t i = 0; i < segment_count(stream); i++) {
         if (state->segment[i].progress->running)
             due[i] = block_tasks(&partitioned_of(stream->plan)->work[i]);
+        // A state does not have the former spectra of a slice that is about to change.
+        if (!state->workers) run_until(stream, i, due[i]);
+    }
+    if (!state->workers) return;
     while (!run_due(stream, due)) cpu_pause();
     for (size_t i = 0; i < segment_count(stream); i++) state->segment[i].progress->done = due[i];
     workers_abandon(stream);
