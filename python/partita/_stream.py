@@ -92,11 +92,14 @@ class Stream(_objects.Running):
         Arrays are ``[frames, channels]``, as soundfile and sounddevice have them, not ``[channels, frames]``.
     error_budget, error_reach : optional
         As `Plan` takes them.
+    weights : array_like, optional
+        With them `taps` is a sequence of 1 to 8 such, or `filter` one of filters of a plan, and the stream's filter is the
+        sum of ``weights[k] * taps[k]``. `morph` moves the weights.
 
     Notes
     -----
     One thread at a time may call `process`, `drain`, `save`, `restore`, `clone` and `reset`: a second one gets a
-    RuntimeError. Another thread may call `swap`. With `out` given `process` allocates no arrays. Python itself may
+    RuntimeError. Another thread may call `swap` and `morph`. With `out` given `process` allocates no arrays. Python itself may
     delay a thread at any time, by its global lock and its collector: an audio callback in Python can be late.
 
     An infinite or NaN sample reaches exactly the outputs that depend on it. Samples near the largest float (float32:
@@ -126,26 +129,45 @@ class Stream(_objects.Running):
 
     def __init__(self, taps=None, *, filter=None, channels=None, block=1024, latency=0, decimate=1, up=1,
                  whole_blocks=False, dtype=None, device="cpu", threads=1, sample_rate=None, frames_first=False, error_budget=None,
-                 error_reach=None):
+                 error_reach=None, weights=None):
         if (taps is None) == (filter is None):
             raise TypeError("a stream is made from taps or from a filter")
         if filter is None:
-            problem = _taps.problem(taps, channels, dtype, stride=positive("decimate", decimate), up=up, block=block,
+            longest = taps if weights is None else max(taps, key=_taps.length)
+            problem = _taps.problem(longest, channels, dtype, stride=positive("decimate", decimate), up=up, block=block,
                                     latency=latency, whole_blocks=whole_blocks)
             plan = Plan(problem, device=device, threads=threads, sample_rate=sample_rate, error_budget=error_budget,
-                        error_reach=error_reach)
-            filter = _taps.make_filter(plan, taps)
-        self._open(require_type("filter", filter, Filter, "Plan.filter(taps) makes one"), frames_first)
+                        error_reach=error_reach, engine=None if weights is None else "cpu/partitioned")
+            filter = _taps.make_filter(plan, taps) if weights is None else [_taps.make_filter(plan, h) for h in taps]
+        filters = [filter] if weights is None else list(filter)
+        for one in filters:
+            require_type("filter", one, Filter, "Plan.filter(taps) makes one")
+        self._open(filters, frames_first, weights=None if weights is None else self._read_weights(weights, len(filters)))
 
-    def _open(self, filter, frames_first, pointer=None):
-        """Starts with a filter."""
-        plan = filter.plan
+    @staticmethod
+    def _read_weights(weights, n):
+        """Weights of n filters as memory of C."""
+        weights = np.ascontiguousarray(weights, float)
+        if weights.shape != (n,):
+            raise ValueError(f"weights has shape {weights.shape}, but there are {n} filters")
+        if not np.isfinite(weights).all():
+            raise ValueError(f"weights = {weights.tolist()}: they must be finite")
+        return ffi.from_buffer("double[]", weights)
+
+    def _open(self, filters, frames_first, pointer=None, weights=None):
+        """Starts with a filter, or with several and their weights."""
+        filter = filters[0] if filters else None
+        plan = filter and filter.plan
         if plan is None or not plan.problem.is_stream:
             raise StateError("the filter is not of the plan of a stream")
-        if pointer is None:
+        if weights is not None:
+            pointer = _objects.create("stream", lib.partita_stream_open_morph, plan._c,
+                                      [filter_of(plan, one) for one in filters], len(filters), weights)
+        elif pointer is None:
             pointer = _objects.create("stream", lib.partita_stream_open, plan._c, filter._c)
-        self._owner = _objects.Owner("stream", pointer, filter._owner)
+        self._owner = _objects.Owner("stream", pointer, *(one._owner for one in filters))
         self._filter = filter
+        self._basis = [] if weights is None else filters  # whose weights move
         self.plan = plan
         problem = plan.problem
         self._inputs, self._outputs = problem.in_channels, problem.outputs
@@ -241,7 +263,8 @@ class Stream(_objects.Running):
         """Releases filters that are no longer used, if no swap is in progress; whether none is."""
         if lib.partita_stream_swapping(self._c):
             return False
-        self._owner.keep_newest()
+        if not self._basis:
+            self._owner.keep_newest()
         return True
 
     def __repr__(self):
@@ -397,10 +420,13 @@ class Stream(_objects.Running):
     def clone(self):
         """A second stream with the same filter and the same state."""
         other = object.__new__(type(self))
+        if self._basis:
+            other.__setstate__(self.__getstate__())
+            return other
         with self._alone(), self._control:
             pointer = _objects.create("stream", lib.partita_stream_clone, self._c,
                                       what="clone, not while a swap is in progress")
-            other._open(self._filter, self._frames_first, pointer)
+            other._open([self._filter], self._frames_first, pointer)
             other._library = self._library
         return other
 
@@ -437,6 +463,29 @@ class Stream(_objects.Running):
             check(lib.partita_stream_swap(self._c, filter_of(self.plan, filter), natural("fade", fade)), "swap")
             self._filter = filter
             self._owner.link(filter._owner)
+
+    def morph(self, weights, frames=0):
+        """
+        Moves the weights of a stream that was made with `weights`, also from another thread than that of `process`.
+
+        Each tap follows without steps, at most `morph_lag` frames late; the late taps of a filter follow more slowly.
+
+        Parameters
+        ----------
+        weights : array_like
+            One for each filter.
+        frames : int, optional
+            In which the weights go there, linearly.
+        """
+        if not self._basis:
+            raise StateError("the stream was made without weights")
+        weights = self._read_weights(weights, len(self._basis))
+        with self._control:
+            check(lib.partita_stream_morph(self._c, weights, natural("frames", frames)), "morph")
+
+    def morph_lag(self, tap):
+        """The largest number of frames by which a tap's weights are behind those that `morph` asks for."""
+        return lib.partita_stream_morph_lag(self._c, natural("tap", tap))
 
     @property
     def swapping(self):
@@ -508,8 +557,10 @@ class Stream(_objects.Running):
         self.close()
 
     def __getstate__(self):
-        return {"filter": self._filter, "frames_first": self._frames_first, "state": self.save()}
+        return {"filters": self._basis or [self._filter], "weights": len(self._basis), "frames_first": self._frames_first,
+                "state": self.save()}
 
     def __setstate__(self, state):
-        self._open(state["filter"], state["frames_first"])
+        weights = ffi.new("double[]", state["weights"]) if state["weights"] else None  # the state has their values
+        self._open(state["filters"], state["frames_first"], weights=weights)
         self.restore(state["state"])

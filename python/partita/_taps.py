@@ -79,6 +79,11 @@ def _array(taps):
     return _arrays.from_values(taps, None, "taps")
 
 
+def length(taps):
+    """Number of taps from the first to the last, with delays of paths."""
+    return max(delay + len(h) for _, _, delay, h in taps) if _are_paths(taps) else np.shape(taps)[-1]
+
+
 def check_finite(taps):
     """The taps, if all are finite: others would make every result of a stream NaN."""
     values = np.asarray(taps)

@@ -5,7 +5,9 @@ import importlib.util
 import inspect
 import pathlib
 import re
+import wave
 
+import numpy as np
 import pytest
 
 import partita
@@ -45,9 +47,10 @@ def test_examples_of_readme_files(path, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("name", ["reverb", "radio", "long-recordings", "signals", "images", "vision", "speech",
                                   "sequence-models"])
-def test_tutorials(name, capsys):
+def test_tutorials(name, capsys, tmp_path, monkeypatch):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name], exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
     path = ROOT / f"docs/{name}-in-python.md"
     programs = re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S)
     assert len(programs) >= 3
@@ -56,6 +59,12 @@ def test_tutorials(name, capsys):
         capsys.readouterr()
         exec(compile(program, f"{path.name}, program {number}", "exec"), names)  # noqa: S102
         assert capsys.readouterr().out.splitlines() == re.findall(r"# prints: (.*)", program)
+    if name == "reverb":
+        with wave.open("walk.wav") as file:
+            rate, samples = file.getframerate(), np.frombuffer(file.readframes(file.getnframes()), np.int16)
+        # The notes begin with a change of their slope alone; a step of the output would stand out in these differences.
+        bends = np.abs(np.diff(samples.reshape(-1, 2).astype(float), 3, axis=0))
+        assert len(bends) > 11 * rate and bends[rate:].max() < 1.05 * bends[:rate].max()
 
 
 def public():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 import copy
+import gc
 import math
 import pickle
 
@@ -183,6 +184,69 @@ def test_swaps_to_shorter_taps_to_paths_and_to_filters():
         stream.swap([1.0] * 4)
     with pytest.raises(ValueError, match="filter: of another plan"):
         stream.swap(partita.Stream([1.0, 0.0, 0.0]).plan.filter([1.0, 2.0, 3.0]))
+
+
+def morphing(h, **options):
+    return partita.Stream(h, weights=[1, 0], block=64, **options)
+
+
+@pytest.mark.parametrize("form", [lambda h: h, lambda h: [h[0], [(0, 0, 0, h[1])]], lambda h: [h[0], h[1, :9]]])
+def test_weights_of_two_filters_move(form):
+    h = form(noise(2, 300, seed=1))
+    dense = [np.ravel(row[0][3] if isinstance(row, list) else row) for row in h]
+    x, stream = noise(20000), morphing(h)
+    begin = stream.process(x[:1024])
+    stream.morph([0, 1], frames=500)
+    y = np.concatenate([begin, stream.process(x[1024:])])
+    old, new = (reference.stream(x[None], row[None]) for row in dense)
+    rested = 1024 + 500 + max(map(stream.morph_lag, range(300)))
+    assert rested < 15000
+    np.testing.assert_allclose(y[:1024], old[:1024], rtol=0, atol=reference.bound(old, 300, np.float32))
+    np.testing.assert_allclose(y[rested:], new[rested:], rtol=0, atol=reference.bound(old, 300, np.float32))
+    # Each tap's weights are 1 - s and s with s from 0 to 1, so that no output is further from both than their sums.
+    reach = sum(np.convolve(np.abs(x), np.abs(row))[:x.size] for row in dense)
+    assert (np.abs(y) <= reach + 1e-3).all() and np.abs(y - old)[1024:rested].max() > 1
+
+
+def test_copies_and_pickles_of_a_stream_whose_weights_move():
+    x, stream = noise(6000), morphing(noise(2, 700, seed=1))
+    stream.process(x[:1000])
+    stream.morph([0.25, 0.5], frames=3000)
+    stream.process(x[1000:2000])
+    copies = stream.clone(), pickle.loads(pickle.dumps(stream))
+    expected = stream.process(x[2000:])
+    for other in copies:
+        np.testing.assert_array_equal(other.process(x[2000:]), expected)
+
+
+def test_filters_of_a_stream_whose_weights_move_are_kept():
+    plan = morphing(noise(2, 300)).plan
+    stream = partita.Stream(filter=[plan.filter(noise(300, seed=s)) for s in range(3)], weights=[0, 0, 1])
+    assert not stream.swapping
+    gc.collect()
+    x = noise(3000)
+    stream.morph([0, 1, 0])
+    stream.process(np.zeros(20000, np.float32))
+    expected = reference.stream(x[None], noise(300, seed=1)[None])
+    np.testing.assert_allclose(stream.process(x), expected, rtol=0, atol=reference.bound(expected, 300, np.float32))
+
+
+def test_weights_that_do_not_fit():
+    h = noise(2, 30)
+    with pytest.raises(ValueError, match="weights has shape .3,., but there are 2 filters"):
+        partita.Stream(h, weights=[1, 0, 0])
+    with pytest.raises(ValueError, match="weights = .1.0, nan.: they must be finite"):
+        partita.Stream(h, weights=[1, math.nan])
+    with pytest.raises(ValueError, match="n_filters = 9"):
+        partita.Stream(noise(9, 30), weights=[1] * 9)
+    with pytest.raises(TypeError, match="Plan.filter"):
+        partita.Stream(filter=[h], weights=[1])
+    with pytest.raises(partita.StateError, match="without weights"):
+        partita.Stream(h[0]).morph([1])
+    with pytest.raises(partita.UnsupportedError, match="swap"):
+        morphing(h).swap(h[0])
+    with pytest.raises(ValueError, match="frames"):
+        morphing(h).morph([1, 0], frames=-1)
 
 
 def test_waiting_for_a_swap_that_nobody_processes():
