@@ -4,7 +4,7 @@ threads); several contenders, or threads None, mean the fastest of them. FIGURES
 
 AUTO, TWO, DIRECT, PEAK = ("auto", 1), ("auto", 2), ("cpu/direct", 1), ("fma-peak", 1)
 PARTITIONED, WHOLE, SWAP = ("cpu/partitioned", 1), ("cpu/partitioned-whole", 1), ("cpu/partitioned-swap", 1)
-SIXTEEN_BIT = "cpu/partitioned-16-bit"
+MORPH, SIXTEEN_BIT = ("cpu/partitioned-morph", 1), "cpu/partitioned-16-bit"
 ZITA, BANK, PARTITA = ("zita-convolver", 1), ("bank", 1), ("partita", 1)
 DIRECTIONS = ("forward", "backward-data", "backward-weight")
 ONEDNN = ("onednn", "onednn-winograd")  # the faster of the two
@@ -57,6 +57,8 @@ def streams():
     for case in ("mono-b64-t480000", "matrix-16x16-b64-t48000"):
         add("extra cost while a swap fades", case, SWAP, WHOLE, "extra", 60, 30)
         add("p99.9 over mean while a swap fades", case, SWAP, None, *FLAT)
+    add("a morph of 4 filters, 4 streams mixed", "mono-b64-t480000", MORPH, ("streams-mixed", 1), "ratio", 2.2, 3)
+    add("a morph of 4 filters, p99.9 over mean", "mono-b64-t480000", MORPH, None, *FLAT)
     for taps in (4800, 48000):
         add("control and copies of a stream", f"mono-b64-t{taps}", ("control-and-copies", 1), PARTITIONED, "part", 8, 4)
     for slots in (64, 512, 4096):

@@ -10,7 +10,10 @@
 
 #include "workloads/layer.h"
 
-enum { MAX_CHANNELS = 128 };
+enum {
+    MAX_CHANNELS = 128,
+    MORPHED = 4, // filters whose weights move
+};
 
 struct ours {
     struct partita_problem problem;
@@ -18,6 +21,11 @@ struct ours {
     struct partita_plan *plan;
     struct partita_filter *filter, *other; // other: to swap with, of the same taps
     struct partita_stream *stream;
+    struct { // of the same taps, too; the first is `filter`
+        const struct partita_filter *filter[MORPHED];
+        struct partita_stream *stream[MORPHED];
+        float *y[MORPHED]; // [out][block]
+    } mixed;
     void *workspace; // of layers
 };
 
@@ -55,6 +63,11 @@ static void ours_close(void *state)
     partita_stream_close(o->stream);
     partita_filter_destroy(o->filter);
     partita_filter_destroy(o->other);
+    for (size_t k = 0; k < MORPHED; k++) {
+        partita_stream_close(o->mixed.stream[k]);
+        if (k > 0) partita_filter_destroy((struct partita_filter *)(uintptr_t)o->mixed.filter[k]);
+        free(o->mixed.y[k]);
+    }
     partita_plan_destroy(o->plan);
     free(o->workspace);
     free(o);
@@ -201,6 +214,101 @@ bool ours_stream_swap(struct contender *contender, const struct workload *w)
         partita_filter_create(o->plan, w->h, &o->other) == PARTITA_OK)
         return true;
     ours_set_reason(contender, "no second filter, or its fade would begin while calls are timed");
+    ours_close(o);
+    return false;
+}
+
+// Weights that move all the time and whose sum is 1, so that the answer is that of each filter.
+static void morphed_weights(size_t at, double *ret)
+{
+    enum { PERIOD = 1 << 16 };
+    for (size_t k = 0; k < MORPHED; k++)
+        ret[k] =
+            (1 + cos(2 * M_PI * ((double)at / PERIOD + (double)k / MORPHED)) / 2) / (double)MORPHED;
+}
+
+static void ours_morph_call(void *state, const struct workload *w, size_t at)
+{
+    struct ours *o = state;
+    double weights[MORPHED];
+    morphed_weights(at, weights);
+    partita_stream_morph(o->stream, weights, w->block);
+    ours_stream_call(o, w, at);
+}
+
+static double ours_morph_pass(void *state, const struct workload *w, double *calls)
+{
+    partita_stream_reset(((struct ours *)state)->stream);
+    return bench_calls(w, calls, ours_morph_call, state);
+}
+
+// The filters, and memory of a block for each; false: without memory.
+static bool create_mixed(struct ours *o, const struct workload *w)
+{
+    for (size_t k = 0; k < MORPHED; k++) {
+        struct partita_filter *filter = o->filter;
+        if (k > 0 && partita_filter_create(o->plan, w->h, &filter) != PARTITA_OK) return false;
+        o->mixed.filter[k] = filter;
+        o->mixed.y[k] = bench_allocate(w->out_channels * w->block * sizeof(float));
+    }
+    return true;
+}
+
+bool ours_stream_morph(struct contender *contender, const struct workload *w)
+{
+    double weights[MORPHED];
+    if (w->warm == 0 || w->in_channels > 1 || !ours_stream_whole(contender, w)) return false;
+    struct ours *o = contender->state;
+    contender->pass = ours_morph_pass;
+    partita_stream_close(o->stream);
+    o->stream = NULL;
+    morphed_weights(0, weights);
+    if (create_mixed(o, w) && partita_stream_open_morph(o->plan, o->mixed.filter, MORPHED, weights,
+                                                        &o->stream) == PARTITA_OK)
+        return true;
+    ours_close(o);
+    return false;
+}
+
+static void ours_mixed_call(void *state, const struct workload *w, size_t at)
+{
+    struct ours *o = state;
+    const float *x[MAX_CHANNELS];
+    float *y[MAX_CHANNELS];
+    double weights[MORPHED];
+    morphed_weights(at, weights);
+    for (size_t c = 0; c < w->in_channels; c++)
+        x[c] = (const float *)(const void *)w->x + c * w->n_frames + at;
+    for (size_t k = 0; k < MORPHED; k++) {
+        for (size_t c = 0; c < w->out_channels; c++) y[c] = o->mixed.y[k] + c * w->block;
+        partita_stream_process(o->mixed.stream[k], y, x, w->block);
+    }
+    for (size_t c = 0; c < w->out_channels; c++)
+        for (size_t i = 0; i < w->block; i++) {
+            float sum = 0;
+            for (size_t k = 0; k < MORPHED; k++)
+                sum += (float)weights[k] * o->mixed.y[k][c * w->block + i];
+            ((float *)(void *)w->y)[c * w->n_out + at + i] = sum;
+        }
+}
+
+static double ours_mixed_pass(void *state, const struct workload *w, double *calls)
+{
+    struct ours *o = state;
+    for (size_t k = 0; k < MORPHED; k++) partita_stream_reset(o->mixed.stream[k]);
+    return bench_calls(w, calls, ours_mixed_call, o);
+}
+
+bool ours_stream_mixed(struct contender *contender, const struct workload *w)
+{
+    if (w->warm == 0 || w->in_channels > 1 || !ours_stream_whole(contender, w)) return false;
+    struct ours *o = contender->state;
+    contender->pass = ours_mixed_pass;
+    bool opened = create_mixed(o, w);
+    for (size_t k = 0; k < MORPHED && opened; k++)
+        opened =
+            partita_stream_open(o->plan, o->mixed.filter[k], &o->mixed.stream[k]) == PARTITA_OK;
+    if (opened) return true;
     ours_close(o);
     return false;
 }

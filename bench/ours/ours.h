@@ -18,6 +18,8 @@ void ours_set_reason(void *contender, const char *text);
 open_fn ours_stream, ours_signal;
 open_fn ours_stream_whole;     // with whole blocks promised, which peers require
 open_fn ours_stream_swap;      // while the stream fades from one filter to another
+open_fn ours_stream_morph;     // while the weights of several filters move
+open_fn ours_stream_mixed;     // as many streams, whose outputs are summed with moving weights
 open_fn ours_stream_i16;       // with spectra of 16 bits, where the plan has them
 open_fn ours_stream_whole_i16; // both
 open_fn ours_stream_parallel;  // several channels only: with one there is little to share
