@@ -89,7 +89,8 @@ static bool make_metadata(struct job *job, struct fault *fault)
         if (known) job->source.middle = json_number_value(stated);
         else json_object_set_new(capture, "core:frequency", json_real(isfinite(given) ? given : 0));
     }
-    return audio_check_captures(job->in, &use, fault) &&
+    return sigmf_check_captures(audio_reader_recording(job->in), &use, job->source.in->frames,
+                                fault) &&
            sigmf_check_positions(&job->recording, fault);
 }
 
@@ -210,16 +211,14 @@ static bool open_output(struct job *job, struct channel *c, struct fault *fault)
     as_computed.container = CONTAINER_RAW;
     as_computed.encoding = (struct encoding){.bytes = wide ? 8 : 4, .is_complex = true};
     as_computed.rank = 1;
-    const struct taps *taps = &channel_like(c)->taps, one = {.out_channels = 1};
+    const struct taps *taps = &channel_like(c)->taps;
     const struct shard_source source = {job->in,   taps, job->source.type,
                                         job->plan, 0,    c->bandwidth};
     struct range range = WHOLE;
-    char data[PATH_MAX];
-    const char *const inputs[] = {sigmf_samples(s->operands[1], data), job->table.path,
-                                  c->row->taps};
+    const char *const inputs[] = {s->operands[1], job->table.path, c->row->taps};
     struct output_request request = {.settings = s,
                                      .in = &as_computed,
-                                     .taps = &one,
+                                     .channels = 1,
                                      .type = wide ? PARTITA_CF64 : PARTITA_CF32,
                                      .frames = SIZE_UNKNOWN};
     c->shard.settings = s;

@@ -268,7 +268,7 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     struct output_request output = {.settings = &job->settings,
                                     .in = in,
                                     .ir_rate = taps_rate(job),
-                                    .taps = &job->taps,
+                                    .channels = job->taps.out_channels,
                                     .type = type,
                                     .tags = &job->tags};
     if (!tune(job, fault)) return false;

@@ -128,11 +128,11 @@ bool output_choose(struct audio_info *ret, const struct output_request *q, struc
     const struct settings *s = q->settings;
     const double rate = q->in->rate > 0 ? q->in->rate : q->ir_rate;
     *ret = (struct audio_info){
-        .channels = q->taps->out_channels,
+        .channels = q->channels,
         .rate = s->rate_out > 0 ? s->rate_out : rate * (double)s->up / (double)s->stride,
         .frames = q->frames,
-        .rank = q->taps->out_channels > 1 ? 2 : q->in->rank,
-        .channel_mask = q->taps->out_channels == q->in->channels ? q->in->channel_mask : 0,
+        .rank = q->channels > 1 ? 2 : q->in->rank,
+        .channel_mask = q->channels == q->in->channels ? q->in->channel_mask : 0,
         .tags = q->tags,
         .dither = q->settings->dither == DITHER_TPDF,
     };

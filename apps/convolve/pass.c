@@ -373,7 +373,8 @@ bool pass_check_captures(const struct pass *pass, struct fault *fault)
                                   .reach = reach,
                                   .up = s->up,
                                   .zero = s->command == COMMAND_CORRELATE ? reach : 0};
-    return audio_check_captures(pass->reader, &use, fault);
+    return sigmf_check_captures(audio_reader_recording(pass->reader), &use,
+                                audio_reader_info(pass->reader)->frames, fault);
 }
 
 bool pass_takes_rows(const struct pass *pass)

@@ -47,12 +47,6 @@ struct sigmf;
 // The recording that the signal is; NULL: it is none.
 const struct sigmf *audio_reader_recording(const struct audio_reader *reader);
 
-struct sigmf_use;
-
-// sigmf_check_captures of such a recording; true of other signals.
-bool audio_check_captures(const struct audio_reader *reader, const struct sigmf_use *use,
-                          struct fault *fault);
-
 // Reads up to n frames as `type`; *ret_n is 0 at the end. From a pipe it returns as soon as one
 // frame is there. A complex signal must be read as a complex type.
 bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n,

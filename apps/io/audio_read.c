@@ -172,13 +172,6 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
     return true;
 }
 
-bool audio_check_captures(const struct audio_reader *reader, const struct sigmf_use *use,
-                          struct fault *fault)
-{
-    return !reader->recording ||
-           sigmf_check_captures(reader->recording, use, reader->info.frames, fault);
-}
-
 bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request,
                 struct fault *fault)
 {

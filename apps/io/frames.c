@@ -70,8 +70,9 @@ bool frames_read(struct frames *ret, struct audio_reader *reader, enum partita_t
 {
     struct frames f = {.channels = audio_reader_info(reader)->channels, .type = type};
     const struct sigmf_use whole = {.end = INT64_MAX, .up = 1};
-    if (audio_check_captures(reader, &whole, fault) && read_all(&f, reader, name, fault) &&
-        check_finite(&f, name, fault)) {
+    if (sigmf_check_captures(audio_reader_recording(reader), &whole,
+                             audio_reader_info(reader)->frames, fault) &&
+        read_all(&f, reader, name, fault) && check_finite(&f, name, fault)) {
         *ret = f;
         return true;
     }

@@ -80,7 +80,8 @@ static void read_recording(const char *path, size_t size, uint8_t how)
     struct fault fault;
     if (!audio_open(&reader, &request, &fault)) return;
     const struct sigmf_use use = {.end = (int64_t)size, .reach = how, .up = 1 + how % 3};
-    audio_check_captures(reader, &use, &fault);
+    sigmf_check_captures(audio_reader_recording(reader), &use, audio_reader_info(reader)->frames,
+                         &fault);
     read_frames(reader, PARTITA_F32, size, &request);
     carry(reader, how);
     audio_reader_close(reader);

@@ -25,7 +25,7 @@ static void decode_frames(struct audio_reader *r, bool as_double, void *y, size_
     else samples_decode_f32(y, r->raw, scalars, encoding);
 }
 
-static void set_shortfall(struct audio_reader *r, uint64_t frames)
+void reader_ends_after(struct audio_reader *r, uint64_t frames)
 {
     snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames",
              r->source.name, (unsigned long long)frames, (unsigned long long)r->info.frames);
@@ -69,7 +69,7 @@ void flat_limit_frames(struct audio_reader *reader)
         held = left / bytes > before ? left / bytes - before : 0;
     }
     if (held >= info->frames) return;
-    set_shortfall(reader, held);
+    reader_ends_after(reader, held);
     info->frames = held;
 }
 
@@ -77,7 +77,7 @@ static void check_end(struct audio_reader *r, size_t frame_bytes)
 {
     if (r->shortfall[0]) return;
     const char *name = r->source.name;
-    if (r->info.frames != SIZE_UNKNOWN && !r->source.interrupted) set_shortfall(r, r->position);
+    if (r->info.frames != SIZE_UNKNOWN && !r->source.interrupted) reader_ends_after(r, r->position);
     else if (r->n_carried)
         snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends with %zu bytes of a frame of %zu",
                  name, r->n_carried, frame_bytes);

@@ -5,7 +5,6 @@
 #ifndef PARTITA_APPS_FORMATS_H
 #define PARTITA_APPS_FORMATS_H
 
-
 #include "container.h"
 #include "io/bytes/temp.h"
 #include "io/samples/samples.h"
@@ -73,6 +72,9 @@ bool npy_parse(struct source *source, size_t max_channels, struct audio_info *in
                struct fault *fault);
 bool raw_layout(const struct source *source, const struct audio_request *request,
                 struct audio_info *info, struct fault *fault);
+
+// Says in reader->shortfall that it has fewer frames than its header counts.
+void reader_ends_after(struct audio_reader *reader, uint64_t frames);
 
 // After wav_parse or npy_parse: reduces info.frames to what a regular file holds, and says in
 // reader->shortfall if the header counts more. Shards, memory and skips then rely on the file's

@@ -304,7 +304,8 @@ bool sigmf_check_captures(const struct sigmf *sigmf, const struct sigmf_use *use
                   end = use->end > 0 ? (use->end - 1) / use->up : -1; // of the last sample
     struct capture known = {0}, capture;
     bool any = false;
-    for (size_t i = 0; i < json_array_size(json_object_get(sigmf->root, "captures")); i++) {
+    const json_t *captures = sigmf ? json_object_get(sigmf->root, "captures") : NULL;
+    for (size_t i = 0; i < json_array_size(captures); i++) {
         if (!capture_read(&capture, sigmf, i, frames) || capture.first >= capture.end ||
             capture.end <= (uint64_t)begin || end < 0 || capture.first > (uint64_t)end)
             continue;

@@ -61,7 +61,7 @@ struct sigmf_use {
 };
 
 // False, with a fault that names a range which would do, if captures of the samples that these
-// results depend on differ in frequency. frames: of the recording.
+// results depend on differ in frequency. frames: of the recording, which may be NULL.
 bool sigmf_check_captures(const struct sigmf *sigmf, const struct sigmf_use *use, uint64_t frames,
                           struct fault *fault);
 

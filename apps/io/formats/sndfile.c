@@ -85,8 +85,7 @@ static bool sndfile_read(struct audio_reader *r, bool as_double, void *scalars, 
         return fault_set(fault, "%s: after %llu of %llu frames: the decoder stopped",
                          r->source.name, (unsigned long long)r->position,
                          (unsigned long long)r->info.frames);
-    snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames",
-             r->source.name, (unsigned long long)r->position, (unsigned long long)r->info.frames);
+    reader_ends_after(r, r->position);
     return true;
 }
 
