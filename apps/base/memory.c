@@ -126,21 +126,19 @@ struct partita_allocator memory_allocator(void)
     return (struct partita_allocator){.allocate = hook_allocate, .release = hook_release};
 }
 
-enum { SIZE_TEXT = 32 };
-
-static const char *size_text(size_t bytes, char text[SIZE_TEXT])
+const char *memory_size(double bytes, char text[MEMORY_SIZE_TEXT])
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
-    double size = (double)bytes / 1024;
+    double size = bytes / 1024;
     size_t unit = 0;
     for (; size >= 1024 && unit < 3; unit++) size /= 1024;
-    snprintf(text, SIZE_TEXT, "%.*f %s", size < 10 ? 1 : 0, size, units[unit]);
+    snprintf(text, MEMORY_SIZE_TEXT, "%.*f %s", size < 10 ? 1 : 0, size, units[unit]);
     return text;
 }
 
 bool memory_fault(struct fault *fault, const char *format, ...)
 {
-    char what[400], text[3][SIZE_TEXT];
+    char what[400], text[3][MEMORY_SIZE_TEXT];
     const size_t bytes = atomic_load(&failed_bytes), used = atomic_load(&failed_in_use);
     const bool limited = limit && (used > limit || bytes > limit - used);
     va_list arguments;
@@ -150,12 +148,12 @@ bool memory_fault(struct fault *fault, const char *format, ...)
     if (!bytes) return fault_set(fault, "%s: out of memory", what);
     if (!limited)
         return fault_set(fault, "%s: out of memory: %s more are needed", what,
-                         size_text(bytes, text[0]));
-    size_text(limit, text[1]);
+                         memory_size((double)bytes, text[0]));
+    memory_size((double)limit, text[1]);
     return fault_set(fault,
                      "%s: %s more of memory are needed, but %s%s%s, of which %s are in use; add "
                      "--max-memory %zuM or more",
-                     what, size_text(bytes, text[0]), is_chosen ? "" : "--max-memory is ", text[1],
-                     is_chosen ? ", half of what there is, is the limit" : "",
-                     size_text(used, text[2]), (used + bytes) / 1000000 + 1);
+                     what, memory_size((double)bytes, text[0]), is_chosen ? "" : "--max-memory is ",
+                     text[1], is_chosen ? ", half of what there is, is the limit" : "",
+                     memory_size((double)used, text[2]), (used + bytes) / 1000000 + 1);
 }

@@ -30,6 +30,10 @@ struct partita_allocator memory_allocator(void);
 // another address. NULL: no memory, and the array stays.
 void *memory_append(void *array, size_t n, size_t *capacity, size_t size);
 
+// As a user reads it: 1.5 GiB. Returns `text`.
+enum { MEMORY_SIZE_TEXT = 32 };
+const char *memory_size(double bytes, char text[MEMORY_SIZE_TEXT]);
+
 // After an allocation has failed: says for what, how many bytes it needed and what the limit is.
 // Returns false.
 __attribute__((format(printf, 2, 3))) bool memory_fault(struct fault *fault, const char *format,

@@ -30,13 +30,6 @@ static bool audio_begin(struct audio_writer *writer, struct fault *fault)
     return !writer->ops->begin || writer->ops->begin(writer, fault);
 }
 
-static const char *name_size(double bytes, char text[32])
-{
-    const bool large = bytes >= 1e9;
-    snprintf(text, 32, "%.1f %s", bytes / (large ? 1e9 : 1e6), large ? "GB" : "MB");
-    return text;
-}
-
 // False, with a fault, for samples that the disk cannot hold, before they fill it.
 static bool check_space(int fd, const char *path, const struct audio_info *info,
                         struct fault *fault)
@@ -50,14 +43,14 @@ static bool check_space(int fd, const char *path, const struct audio_info *info,
     const double needed =
         (double)info->frames * (double)info->channels * (double)encoding_size(info->encoding);
     const double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
-    char needs[32], has[32];
+    char needs[MEMORY_SIZE_TEXT], has[MEMORY_SIZE_TEXT];
     return needed <= free_bytes ||
            fault_set(fault,
                      "%s: %llu frames need %s; its disk has %s free: shorten the result with "
                      "--last, or name an output on another disk",
                      strcmp(path, "-") == 0 ? "standard output" : path,
-                     (unsigned long long)info->frames, name_size(needed, needs),
-                     name_size(free_bytes, has));
+                     (unsigned long long)info->frames, memory_size(needed, needs),
+                     memory_size(free_bytes, has));
 }
 
 // Continues after the frames that the file is known to hold; what follows them is cut off.

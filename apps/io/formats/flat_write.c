@@ -25,15 +25,13 @@ static const unsigned char *encode_scalars(struct audio_writer *w, bool as_doubl
 {
     const double *doubles = (const double *)scalars + (as_double ? at : 0);
     const float *floats = (const float *)scalars + (as_double ? 0 : at);
-    if (encoding_is_plain(w->info.encoding, as_double)) {
-        w->counts.nonfinite += as_double ? samples_count_nonfinite_f64(doubles, n)
-                                         : samples_count_nonfinite_f32(floats, n);
-        return as_double ? (const unsigned char *)doubles : (const unsigned char *)floats;
-    }
-    unsigned char *chunk = w->raw + (w->sink.base + w->sink.position) % PAGE;
+    const bool plain = encoding_is_plain(w->info.encoding, as_double);
+    unsigned char *chunk = plain ? NULL : w->raw + (w->sink.base + w->sink.position) % PAGE;
     if (as_double) samples_encode_f64(chunk, doubles, n, w->info.encoding, &w->counts);
     else samples_encode_f32(chunk, floats, n, w->info.encoding, &w->counts);
-    return chunk;
+    return !plain      ? chunk
+           : as_double ? (const unsigned char *)doubles
+                       : (const unsigned char *)floats;
 }
 
 static bool flat_write(struct audio_writer *w, bool as_double, const void *scalars, size_t n,

@@ -225,6 +225,7 @@ static void encode_floats(unsigned char *y, const REAL *x, size_t n, unsigned by
                           struct sample_counts *counts)
 {
     counts->nonfinite += count_beyond(x, n, bytes == 4 ? (REAL)FLT_MAX : MAX_FINITE);
+    if (!y) return;
     if (bytes == sizeof(REAL)) {
         memcpy(y, x, n * sizeof *x);
     } else {
@@ -241,11 +242,6 @@ void NAME(samples_encode)(unsigned char *y, const REAL *x, size_t n, struct enco
     if (encoding.kind == ENCODING_FLOAT) encode_floats(y, x, n, encoding.bytes, counts);
     else encode_integers(y, x, n, encoding, counts);
     if (encoding.big_endian) samples_swap(y, n, encoding.bytes);
-}
-
-uint64_t NAME(samples_count_nonfinite)(const REAL *x, size_t n)
-{
-    return count_beyond(x, n, MAX_FINITE);
 }
 
 uint64_t NAME(samples_zero_nonfinite)(REAL *x, size_t n)

@@ -20,7 +20,7 @@ struct sample_counts {
 void samples_decode_f32(float *y, unsigned char *x, size_t n, struct encoding encoding);
 void samples_decode_f64(double *y, unsigned char *x, size_t n, struct encoding encoding);
 
-// Encodes n scalars and adds to the counts.
+// Encodes n scalars and adds to the counts. y NULL: only counts, where the encoding is plain.
 void samples_encode_f32(unsigned char *y, const float *x, size_t n, struct encoding encoding,
                         struct sample_counts *counts);
 void samples_encode_f64(unsigned char *y, const double *x, size_t n, struct encoding encoding,
@@ -35,10 +35,6 @@ void samples_dither(double *y, const void *x, bool as_double, size_t n, unsigned
 // Continues a digest of 64 bits over n scalars of 1, 2, 3, 4 or 8 bytes, which does not depend on
 // how they are divided into calls.
 uint64_t samples_digest(uint64_t digest, const void *x, size_t n, unsigned bytes);
-
-// How many of n scalars are NaN or infinite.
-uint64_t samples_count_nonfinite_f32(const float *x, size_t n);
-uint64_t samples_count_nonfinite_f64(const double *x, size_t n);
 
 // Rounds n scalars to integers of `bits` bits, stored in the upper bits of y, as libsndfile expects
 // them.
