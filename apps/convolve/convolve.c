@@ -135,7 +135,7 @@ static bool open_runner(struct convolve_job *job, enum partita_type type, struct
         .wisdom = job->wisdom,
     };
     if (!runner_open(&job->runner, &request, fault)) return false;
-    report_plan_detail(&job->settings, runner_layout(job->runner).plan);
+    report_plan_detail(&job->settings, runner_layout(job->runner)->plan);
     return true;
 }
 
@@ -197,9 +197,9 @@ static bool carry_metadata(struct convolve_job *job, struct fault *fault)
 
 static bool open_output(struct convolve_job *job, enum partita_type type, struct fault *fault)
 {
-    const struct runner_layout layout = runner_layout(job->runner);
+    const struct runner_layout *layout = runner_layout(job->runner);
     const struct shard_source source = {
-        job->in, &job->taps, type, layout.plan, layout.results, 0,
+        job->in, &job->taps, type, layout->plan, layout->results, 0,
     };
     const struct audio_info *in = audio_reader_info(job->in);
     struct tags_move move = {job->pass.range.begin - (int64_t)job->taps.centre, job->settings.up,
@@ -338,11 +338,11 @@ static void fill_stats(struct convolve_job *job)
     s->in_channels = job->taps.in_channels;
     s->out_channels = job->taps.out_channels;
     s->taps = job->taps.length;
-    s->latency = runner_layout(job->runner).latency;
+    s->latency = runner_layout(job->runner)->latency;
     s->calls = runner_calls(job->runner);
     s->call_frames = job->pass.chunk;
     s->delayed = job->settings.block || audio_reader_is_pipe(job->in);
-    s->engine = partita_plan_engine(runner_layout(job->runner).plan, PARTITA_FORWARD);
+    s->engine = partita_plan_engine(runner_layout(job->runner)->plan, PARTITA_FORWARD);
     s->type = partita_type_name(job->pass.type);
     s->truncated = audio_shortfall(job->in);
     for (int i = 0; i < job->settings.n_irs; i++)

@@ -54,7 +54,7 @@ static size_t choose_chunk(const struct pass *p)
     if (up > stride) chunk = chunk > up / stride ? chunk * stride / up : 1;
     if (p->settings->block && (size_t)p->settings->block < chunk)
         chunk = (size_t)p->settings->block;
-    const size_t segment = runner_layout(p->runner).segment;
+    const size_t segment = runner_layout(p->runner)->segment;
     if (segment && segment < chunk) chunk = segment;
     return chunk ? chunk : 1; // a frame of more channels than a chunk has samples
 }
@@ -86,7 +86,7 @@ static int64_t grid_origin(const struct pass *p)
 static void align(struct pass *p)
 {
     const int64_t up = p->settings->up, stride = p->settings->stride, origin = grid_origin(p);
-    const int64_t segment = (int64_t)runner_layout(p->runner).segment,
+    const int64_t segment = (int64_t)runner_layout(p->runner)->segment,
                   cell = segment ? segment : stride;
     const int64_t wanted = wanted_position(p), frame = floor_div(wanted, up) - origin;
     const int64_t needed = segment ? floor_div(frame, segment) * segment : frame;
@@ -101,7 +101,7 @@ static void align(struct pass *p)
 // those of the range; rounded up to whole segments.
 static int64_t input_before(const struct pass *p, int64_t end)
 {
-    int64_t segment = (int64_t)runner_layout(p->runner).segment;
+    int64_t segment = (int64_t)runner_layout(p->runner)->segment;
     end += wanted_position(p) - p->range.begin;
     end = -floor_div(-end, p->settings->up);
     if (segment) end = grid_origin(p) - floor_div(grid_origin(p) - end, segment) * segment;
@@ -310,7 +310,7 @@ static void start_threads(struct pass *p)
     const int64_t limit = input_limit(p), left = limit - p->consumed;
     if (p->settings->block || p->n_preloaded || audio_reader_is_pipe(p->reader)) return;
     p->wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
-    if (!runner_layout(p->runner).has_workers) pass_input_begin(p);
+    if (!runner_layout(p->runner)->n_workers) pass_input_begin(p);
     if (p->writer && !temp_is_special(p->settings->operands[2])) pass_output_begin(p);
 }
 
@@ -392,7 +392,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->chunk = choose_chunk(pass);
     align(pass);
     choose_counted(pass);
-    const size_t n_kept = runner_layout(pass->runner).kept, channels = pass->taps->out_channels;
+    const size_t n_kept = runner_layout(pass->runner)->kept, channels = pass->taps->out_channels;
     // Single channels that the runner keeps need no buffer, only an address that is not NULL.
     const size_t y_frames = !n_kept        ? runner_capacity(pass->runner, pass->chunk)
                             : channels > 1 ? WRITE_SAMPLES / channels + 1
@@ -402,7 +402,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->n_kept = n_kept;
     if (n_kept && channels > 1)
         pass->rows = (struct pass_rows){
-            {channels, bytes, runner_layout(pass->runner).results}, y_frames, pass->y};
+            {channels, bytes, runner_layout(pass->runner)->results}, y_frames, pass->y};
     bool good = pass->y || memory_fault(fault, "%zu frames of the result", y_frames);
     good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
     pass_input_end(pass);

@@ -14,16 +14,15 @@
 
 struct runner {
     enum command command;
-    struct partita_plan *plan;
+    struct runner_layout layout;
     struct partita_filter *filter;
     struct partita_stream *stream;
-    size_t in_channels, out_channels, bytes, up, stride, latency;
+    size_t in_channels, out_channels, bytes, up, stride;
     size_t to_drop; // outputs of the stream that are still latency
     const void **x; // channel pointers
     void **y;
     // Segments: inputs [in_channels][history + segment], results [out_channels][results].
-    size_t history, segment, filled, n_workers, plan_threads;
-    size_t kept; // of segments whose results stay there; 0: results are copied
+    size_t history, filled, plan_threads;
     struct segments segments;
     struct fault log; // the library's last line
 };
@@ -57,11 +56,11 @@ static struct partita_problem runner_problem(const struct runner *r, const struc
         .out_channels = taps->out_channels,
         .groups = taps->groups,
         .kernel = {taps->length},
-        .size = {r->segment ? r->history + r->segment : PARTITA_UNBOUNDED},
+        .size = {r->layout.segment ? r->history + r->layout.segment : PARTITA_UNBOUNDED},
         .stride = {r->stride},
         .up = r->up,
     };
-    if (r->segment) { // the results begin after the history
+    if (r->layout.segment) { // the results begin after the history
         problem.pad_begin[0] = (ptrdiff_t)(taps->length - 1) - (ptrdiff_t)(r->history * r->up);
         return problem;
     }
@@ -89,7 +88,7 @@ static void trim_zeros(struct partita_path *path, size_t bytes)
 static enum partita_status runner_filter_create(struct runner *r, const struct taps *taps)
 {
     const size_t bytes = partita_type_size(taps->type);
-    if (!taps->paths) return partita_filter_create(r->plan, taps->data, &r->filter);
+    if (!taps->paths) return partita_filter_create(r->layout.plan, taps->data, &r->filter);
     struct partita_path *paths = calloc(taps->n_paths, sizeof *paths);
     if (!paths) return PARTITA_ERR_NOMEM;
     for (size_t i = 0; i < taps->n_paths; i++) {
@@ -101,7 +100,8 @@ static enum partita_status runner_filter_create(struct runner *r, const struct t
         trim_zeros(&paths[i], bytes);
     }
     const struct partita_taps sparse = {.paths = paths, .path_count = taps->n_paths};
-    const enum partita_status status = partita_filter_create_from(r->plan, &sparse, &r->filter);
+    const enum partita_status status =
+        partita_filter_create_from(r->layout.plan, &sparse, &r->filter);
     free(paths);
     return status;
 }
@@ -116,33 +116,27 @@ static enum partita_status runner_plan_create(struct runner *r, const struct run
         .device = q->settings->device,
         .engine = engine_name(q->settings->engine, engine),
         .threads = (int)r->plan_threads,
-        .sample_rate = r->segment ? 0 : q->rate,
+        .sample_rate = r->layout.segment ? 0 : q->rate,
         .directions = PARTITA_FORWARD,
         .error_reach = (size_t)q->settings->error_reach,
         // Segments share a filter and workspaces. Their number is not given, so that wisdom serves
         // files of all lengths.
-        .filter_uses = r->segment && q->frames > r->segment ? TARGET_USES : 0,
+        .filter_uses = r->layout.segment && q->frames > r->layout.segment ? TARGET_USES : 0,
         .wisdom = q->wisdom,
         .allocator = memory_allocator(),
         .log = {option_words_log, &r->log},
     };
-    return partita_plan_create(&problem, &options, &r->plan);
+    return partita_plan_create(&problem, &options, &r->layout.plan);
 }
 
 static size_t x_bytes(const struct runner *r)
 {
-    return r->in_channels * (r->history + r->segment) * r->bytes;
-}
-
-// A segment is a multiple of the stride.
-static size_t segment_results(const struct runner *r)
-{
-    return r->segment / r->stride * r->up;
+    return r->in_channels * (r->history + r->layout.segment) * r->bytes;
 }
 
 static size_t y_bytes(const struct runner *r)
 {
-    return r->out_channels * segment_results(r) * r->bytes;
+    return r->out_channels * r->layout.results * r->bytes;
 }
 
 // Long files: each segment is filtered by one thread (or a few), which never waits for other
@@ -153,28 +147,28 @@ static void choose_workers(struct runner *r, const struct runner_request *q)
     static const size_t MAX_BYTES = (size_t)96 << 20;
     const size_t threads = r->plan_threads;
     const char *device = q->settings->device;
-    if (q->is_pipe || q->frames / r->segment < threads) return;
+    if (q->is_pipe || q->frames / r->layout.segment < threads) return;
     if (device && strcmp(device, "cpu") != 0) return;
     const size_t max_in_flight = MAX_BYTES / (2 * (x_bytes(r) + y_bytes(r)));
     size_t workers = threads < SEGMENTS_MAX_WORKERS ? threads : SEGMENTS_MAX_WORKERS;
     if (max_in_flight < 3) return; // the threads share a segment
     if (workers + 2 > max_in_flight) workers = max_in_flight - 2;
     while (threads % workers) workers--; // each worker gets the same number of threads
-    r->n_workers = workers;
+    r->layout.n_workers = workers;
     r->plan_threads = threads / workers;
 }
 
 static bool runner_allocate(struct runner *r)
 {
-    r->segments = (struct segments){.plan = r->plan,
+    r->segments = (struct segments){.plan = r->layout.plan,
                                     .filter = r->filter,
                                     .x_bytes = x_bytes(r),
                                     .y_bytes = y_bytes(r),
-                                    .n_kept = r->kept,
-                                    .max_workers = r->n_workers};
+                                    .n_kept = r->layout.kept,
+                                    .max_workers = r->layout.n_workers};
     r->x = calloc(r->in_channels, sizeof *r->x);
     r->y = calloc(r->out_channels, sizeof *r->y);
-    return r->x && r->y && (!r->segment || segments_open(&r->segments));
+    return r->x && r->y && (!r->layout.segment || segments_open(&r->segments));
 }
 
 static bool wants_segments(const struct runner_request *q)
@@ -201,13 +195,15 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *q, str
     r->history = (q->taps->length - 1 + r->up - 1) / r->up;
     r->plan_threads = (size_t)q->settings->threads;
     if (wants_segments(q)) {
-        r->segment = choose_segment(r, q->frames, r->stride);
+        r->layout.segment = choose_segment(r, q->frames, r->stride); // a multiple of the stride
+        r->layout.results = r->layout.segment / r->stride * r->up;
         choose_workers(r, q);
-        r->kept = q->rows || r->out_channels == 1 ? 3 : 0;
+        r->layout.kept = q->rows || r->out_channels == 1 ? 3 : 0;
     }
     enum partita_status status = runner_plan_create(r, q);
     if (!status) status = runner_filter_create(r, q->taps);
-    if (!status && !r->segment) status = partita_stream_open(r->plan, r->filter, &r->stream);
+    if (!status && !r->layout.segment)
+        status = partita_stream_open(r->layout.plan, r->filter, &r->stream);
     if (!status && !runner_allocate(r)) status = PARTITA_ERR_NOMEM;
     if (status) {
         option_words_of_status(fault, r->command, status, &r->log);
@@ -218,8 +214,8 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *q, str
                       q->settings->block ? "leave out --block: " : "");
         return option_words(q->settings->command, fault);
     }
-    r->latency = r->stream ? partita_stream_latency(r->stream) : 0;
-    r->to_drop = r->latency * r->up / r->stride;
+    r->layout.latency = r->stream ? partita_stream_latency(r->stream) : 0;
+    r->to_drop = r->layout.latency * r->up / r->stride;
     *ret_runner = r;
     return true;
 }
@@ -230,7 +226,7 @@ void runner_close(struct runner *runner)
     segments_close(&runner->segments);
     partita_stream_close(runner->stream);
     partita_filter_destroy(runner->filter);
-    partita_plan_destroy(runner->plan);
+    partita_plan_destroy(runner->layout.plan);
     free(runner->x);
     free(runner->y);
     free(runner);
@@ -255,18 +251,18 @@ static size_t feed_stream(struct runner *r, char *y, const char *x, size_t n)
 static char *input_row(const struct runner *r, size_t channel)
 {
     char *input = segments_next_input(&r->segments);
-    return input + (channel * (r->history + r->segment) + r->history + r->filled) * r->bytes;
+    return input + (channel * (r->history + r->layout.segment) + r->history + r->filled) * r->bytes;
 }
 
 void *runner_input(const struct runner *r, size_t *ret_n)
 {
-    *ret_n = r->segment - r->filled;
-    return r->n_workers && r->in_channels == 1 ? input_row(r, 0) : NULL;
+    *ret_n = r->layout.segment - r->filled;
+    return r->layout.n_workers && r->in_channels == 1 ? input_row(r, 0) : NULL;
 }
 
 static void append_input(struct runner *r, const char *x, size_t n)
 {
-    const struct channel_rows rows = {r->in_channels, r->bytes, r->history + r->segment};
+    const struct channel_rows rows = {r->in_channels, r->bytes, r->history + r->layout.segment};
     char *first = input_row(r, 0);
     // x is `first` if the caller stored the frames there (runner_input).
     if (x && x != first) frames_deinterleave(first, x, &rows, n);
@@ -279,8 +275,8 @@ static void begin_segment(struct runner *r, const char *previous)
 {
     char *next = segments_next_input(&r->segments);
     for (size_t c = 0; c < r->in_channels; c++) {
-        const size_t row = c * (r->history + r->segment) * r->bytes;
-        memmove(next + row, previous + row + r->segment * r->bytes, r->history * r->bytes);
+        const size_t row = c * (r->history + r->layout.segment) * r->bytes;
+        memmove(next + row, previous + row + r->layout.segment * r->bytes, r->history * r->bytes);
     }
     r->filled = 0;
 }
@@ -291,9 +287,9 @@ static bool take_segment(struct runner *r, void **y, size_t *ret_n, struct fault
     void *results;
     if (!option_words_of_status(fault, r->command, segments_take(&r->segments, &results), &r->log))
         return false;
-    *ret_n = segment_results(r);
+    *ret_n = r->layout.results;
     const struct channel_rows rows = {r->out_channels, r->bytes, *ret_n};
-    if (r->kept) *y = results;
+    if (r->layout.kept) *y = results;
     else frames_interleave(*y, results, &rows, *ret_n);
     return true;
 }
@@ -304,11 +300,11 @@ static bool feed_segments(struct runner *r, void **y, size_t *ret_n, const char 
 {
     *ret_n = 0;
     while (n) {
-        size_t m = r->segment - r->filled < n ? r->segment - r->filled : n;
+        size_t m = r->layout.segment - r->filled < n ? r->layout.segment - r->filled : n;
         append_input(r, x, m);
         if (x) x += m * r->in_channels * r->bytes;
         n -= m;
-        if (r->filled < r->segment) continue;
+        if (r->filled < r->layout.segment) continue;
         const char *submitted = segments_next_input(&r->segments);
         segments_submit(&r->segments);
         if (!segments_next_input(&r->segments) && !take_segment(r, y, ret_n, fault)) return false;
@@ -333,23 +329,18 @@ bool runner_drain(struct runner *runner, void **y, size_t *ret_n, struct fault *
 
 size_t runner_pending(const struct runner *runner)
 {
-    return runner->stream ? 0 : segments_in_flight(&runner->segments) * segment_results(runner);
+    return runner->stream ? 0 : segments_in_flight(&runner->segments) * runner->layout.results;
 }
 
 size_t runner_capacity(const struct runner *runner, size_t n)
 {
     if (runner->stream) return n * runner->up / runner->stride + 1;
-    return segment_results(runner);
+    return runner->layout.results;
 }
 
-struct runner_layout runner_layout(const struct runner *runner)
+const struct runner_layout *runner_layout(const struct runner *runner)
 {
-    return (struct runner_layout){.plan = runner->plan,
-                                  .segment = runner->segment,
-                                  .results = segment_results(runner),
-                                  .kept = runner->kept,
-                                  .latency = runner->latency,
-                                  .has_workers = runner->n_workers > 0};
+    return &runner->layout;
 }
 
 struct partita_stream_stats runner_calls(const struct runner *runner)

@@ -33,19 +33,19 @@ void *runner_input(const struct runner *runner, size_t *ret_n);
 
 // What does not change while the runner is open.
 struct runner_layout {
-    const struct partita_plan *plan;
+    struct partita_plan *plan;
     size_t segment;   // input frames of a segment, the most to feed at once; 0: a stream
     size_t results;   // of a segment, which come at once
     size_t kept;      // how many results in memory of the runner stay valid beside those of the
                       // latest call, with a row of `results` samples for each channel; 0: results
                       // are written to the caller's buffers, interleaved
     size_t latency;   // of the engine, in input frames, which is removed from the result
-    bool has_workers; // other threads filter the frames that are fed
+    size_t n_workers; // other threads that filter the frames that are fed
 };
 
 // The first segment starts at the first frame fed. The results of a segment depend only on its
 // frames and those before them that the taps reach.
-struct runner_layout runner_layout(const struct runner *runner);
+const struct runner_layout *runner_layout(const struct runner *runner);
 
 // Filters n interleaved frames, or n frames of silence if x is NULL; n is at most a segment.
 // *y: on entry a buffer of runner_capacity frames (ignored if results are kept), on return the
