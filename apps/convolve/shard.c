@@ -238,13 +238,11 @@ bool shard_write(struct shard *shard, struct audio_writer *writer, enum partita_
 {
     if (shard->settings->shared) return shared_output_write(&shard->shared, type, frames, n, fault);
     struct sample_counts counts;
-    shard->written += n;
     if (!writer) return true;
     if (!audio_write(writer, type, frames, n, fault)) return false;
     return !resume_is_due(&shard->resume) ||
            (audio_sync(writer, &counts, fault) &&
-            resume_save(&shard->resume, &shard->record, shard->record.done + shard->written,
-                        &counts, fault));
+            resume_save(&shard->resume, &shard->record, audio_written(writer), &counts, fault));
 }
 
 bool shard_check_input(const struct shard *shard, const struct audio_reader *in,

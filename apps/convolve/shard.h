@@ -23,7 +23,6 @@ struct shard {
     uint64_t input_bytes;
     char *record_path; // OUT.range, with --range
     struct resume resume;
-    uint64_t written; // frames of this run
     struct shared_output
         shared; // of several processes; shared.processes->n 0: this is the only one
 };
