@@ -11,7 +11,6 @@
 #include "cli/wisdom_file.h"
 #include "correlate/search.h"
 #include "io/formats/sigmf_carry.h"
-#include "level/level.h"
 #include "output.h"
 #include "pass.h"
 #include "route/route.h"

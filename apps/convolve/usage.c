@@ -10,7 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/range.h"
 #include "correlate/search.h"
-#include "level/level.h"
+#include "output.h"
 #include "route/route.h"
 #include "shard.h"
 
