@@ -84,7 +84,7 @@ struct audio_partial {
 };
 
 // Continues `path` after the frames of `partial`, whose name the file keeps until it is finished.
-// WAV, .npy and raw only; info->frames must be known.
+// WAV, .npy and raw only; info->frames must be known. NULL: creates the file as audio_create does.
 bool audio_resume(struct audio_writer **ret_writer, const char *path,
                   const struct audio_partial *partial, const struct audio_info *info,
                   struct fault *fault);

@@ -70,11 +70,12 @@ static bool continue_after(struct audio_writer *w, const struct audio_partial *p
     return true;
 }
 
-// partial: of an earlier run; NULL: a new file.
-static bool open_file(struct audio_writer **ret_writer, const char *path,
-                      const struct audio_partial *partial, const struct audio_info *info,
-                      struct fault *fault)
+bool audio_resume(struct audio_writer **ret_writer, const char *path,
+                  const struct audio_partial *partial, const struct audio_info *info,
+                  struct fault *fault)
 {
+    if (partial && (info->container == CONTAINER_SNDFILE || info->container == CONTAINER_TEXT))
+        return fault_set(fault, "%s: --resume writes .wav, .npy and raw samples only", path);
     struct audio_writer *w = calloc(1, sizeof *w);
     if (!w) return fault_set(fault, "out of memory");
     w->info = *info;
@@ -98,16 +99,7 @@ static bool open_file(struct audio_writer **ret_writer, const char *path,
 bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
                   struct fault *fault)
 {
-    return open_file(ret_writer, path, NULL, info, fault);
-}
-
-bool audio_resume(struct audio_writer **ret_writer, const char *path,
-                  const struct audio_partial *partial, const struct audio_info *info,
-                  struct fault *fault)
-{
-    if (info->container == CONTAINER_SNDFILE || info->container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: --resume writes .wav, .npy and raw samples only", path);
-    return open_file(ret_writer, path, partial, info, fault);
+    return audio_resume(ret_writer, path, NULL, info, fault);
 }
 
 bool audio_refresh(struct audio_writer *writer, struct fault *fault)

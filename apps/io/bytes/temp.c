@@ -184,31 +184,28 @@ int temp_open(struct temp *temp, const char *path, bool is_recording, struct fau
     return fd;
 }
 
-bool temp_write_beside(struct temp *temp, const char *path, const char *text, bool durable,
+bool temp_write_beside(struct temp *temp, const char *path, char *text, bool durable,
                        struct fault *fault)
 {
     struct sink sink;
     *temp = (struct temp){.final = strdup(path), .beside = true};
-    if (!temp->final) return fault_set(fault, "out of memory");
-    const int fd = open_temporary(temp, path, new_file_mode(), fault);
-    if (fd >= 0) {
+    const bool memory = (text && temp->final) || fault_set(fault, "out of memory");
+    const int fd = memory ? open_temporary(temp, path, new_file_mode(), fault) : -1;
+    bool good = fd >= 0;
+    if (good) {
         sink_from_fd(&sink, fd, path);
         if (sink_write(&sink, text, strlen(text)) && durable && fsync(fd)) sink.error = errno;
-        if (sink_close(&sink)) return true;
-        sink_fault(&sink, fault);
+        good = sink_close(&sink) || sink_fault(&sink, fault);
     }
-    temp_discard(temp);
-    return false;
+    free(text);
+    if (!good) temp_discard(temp);
+    return good;
 }
 
 bool temp_write_text(const char *path, char *text, bool durable, struct fault *fault)
 {
     struct temp temp;
-    const bool good = text ? temp_write_beside(&temp, path, text, durable, fault) &&
-                                 temp_commit(&temp, false, fault)
-                           : fault_set(fault, "out of memory");
-    free(text);
-    return good;
+    return temp_write_beside(&temp, path, text, durable, fault) && temp_commit(&temp, false, fault);
 }
 
 static char *folder_of(const char *path)

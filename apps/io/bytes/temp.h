@@ -60,11 +60,11 @@ int temp_resume(struct temp *temp, const char *path, const char *partial, struct
 
 // Writes a whole file of text that belongs to an output but whose name the user did not give: a
 // file or symbolic link of this name is replaced, not followed. Only temp_commit makes it visible.
-// durable: waits until the text is on the disk.
-bool temp_write_beside(struct temp *temp, const char *path, const char *text, bool durable,
+// durable: waits until the text is on the disk. Frees the text; NULL: there was no memory for it.
+bool temp_write_beside(struct temp *temp, const char *path, char *text, bool durable,
                        struct fault *fault);
 
-// The same, and makes it visible. Frees the text; NULL: there was no memory for it.
+// The same, and makes it visible.
 bool temp_write_text(const char *path, char *text, bool durable, struct fault *fault);
 
 // Opens a temporary file without a name, for reading and writing, and returns the descriptor, or

@@ -357,8 +357,5 @@ bool sigmf_write(struct temp *meta, const char *path, const struct audio_info *i
     json_t *carried = info->origin ? sigmf_carry(info->origin, info, frames) : NULL;
     char *text = info->origin ? sigmf_text(carried) : sigmf_compose(info);
     json_decref(carried);
-    const bool good = text ? temp_write_beside(meta, name, text, false, fault)
-                           : fault_set(fault, "out of memory");
-    free(text);
-    return good;
+    return temp_write_beside(meta, name, text, false, fault);
 }
