@@ -4,18 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../lib/base/sizes.h"
+#include "../../lib/base/ranges.h"
 
 // A problem as y[p] = sum over j < span of g[j] x[first + stride p - j], 0 <= p < out.
 struct signal {
     long long span, size, stride, first, out;
     double rows, in, out_channels; // groups of channels, and channels, of all items of the batch
 };
-
-static long long min(long long a, long long b)
-{
-    return a < b ? a : b;
-}
 
 static long long max(long long a, long long b)
 {
@@ -46,17 +41,18 @@ static bool signal_of(const struct partita_problem *problem, struct signal *ret)
     return true;
 }
 
-// The outputs among the samples begin .. end-1 of the full result.
-static long long outputs_within(const struct signal *signal, long long begin, long long end)
+// The outputs among `size` samples of the full result from `begin` on.
+static double outputs_within(const struct signal *signal, long long begin, long long size)
 {
-    const long long first = max(up(begin - signal->first, signal->stride), 0);
-    return max(min(up(end - signal->first, signal->stride), signal->out) - first, 0);
+    const struct windows windows = {signal->first, (size_t)signal->stride, 1};
+    const struct range result = {begin, (size_t)size};
+    return (double)range_within(windows_outputs(&windows, result), 0, signal->out).size;
 }
 
-// The samples of x among those from begin to end-1.
-static long long inside(const struct signal *signal, long long begin, long long end)
+// The samples of x among `size` from `begin` on.
+static double inside(const struct signal *signal, long long begin, long long size)
 {
-    return max(min(end, signal->size) - max(begin, 0), 0);
+    return (double)range_within((struct range){begin, (size_t)size}, 0, signal->size).size;
 }
 
 // Overlap-save: each window is read whole, and each output written once.
@@ -66,7 +62,7 @@ static void count_save(const struct signal *signal, long long hop, long long n,
     const long long blocks = up((signal->out - 1) * signal->stride + 1, hop);
     for (long long b = 0; b < blocks; b++) {
         const long long end = signal->first + (b + 1) * hop;
-        ret->reads += signal->in * (double)inside(signal, end - n, end);
+        ret->reads += signal->in * inside(signal, end - n, n);
     }
     ret->groups = (size_t)((double)blocks * signal->rows), ret->size = (size_t)hop;
     ret->steps = 1;
@@ -80,14 +76,14 @@ static void count_add(const struct signal *signal, long long hop, bool device,
 {
     const long long result = hop + signal->span - 1;
     const long long end = signal->first + (signal->out - 1) * signal->stride + 1;
-    const long long behind = device ? end : min(end, signal->size);
+    const long long behind = device || end < signal->size ? end : signal->size;
     long long blocks = 0;
     ret->writes = signal->out_channels * (double)signal->out;
     for (long long at = device ? signal->first - signal->span + 1 : 0; at < behind; at += hop) {
         if (at + result <= signal->first) continue;
         blocks++;
-        ret->reads += signal->in * (double)inside(signal, at, at + hop);
-        ret->writes += signal->out_channels * (double)outputs_within(signal, at, at + result);
+        ret->reads += signal->in * inside(signal, at, hop);
+        ret->writes += signal->out_channels * outputs_within(signal, at, result);
     }
     ret->groups = (size_t)((double)blocks * signal->rows), ret->size = (size_t)result;
     ret->steps = (size_t)(1 + up(signal->span - 1, hop));
@@ -106,7 +102,8 @@ static void count_parts(const struct signal *signal, const struct parts *parts, 
     const long long shared = max(parts->taps - s / unit, 0) * max(parts->signals - t / unit, 0);
     const long long all = parts->taps * parts->signals - shared;
     const long long low = max(up(signal->first - (t + s) + 2, unit), 0);
-    const long long intervals = min(all, up(signal->first + signal->out, unit) - low);
+    const long long begun = up(signal->first + signal->out, unit) - low,
+                    intervals = begun < all ? begun : all;
     const double added = private_rows ? (double)(2 * (parts->divisions - 1)) : 0;
     ret->groups = (size_t)((double)intervals * signal->out_channels);
     ret->size = (size_t)(t + s - 1);
