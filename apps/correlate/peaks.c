@@ -188,34 +188,23 @@ static double interpolated(const struct channel *channel, uint64_t i, int reach,
     return (re * re + im * im) / (sum * sum);
 }
 
-// The position of the interpolated maximum near the local maximum i, by golden sections of (-1, 1),
-// at whose ends the magnitude is no larger than in the middle.
+// The position of the interpolated maximum near the local maximum i, by a search in (-1, 1), at
+// whose ends the magnitude is no larger than in the middle: of the thirds the lower outer one goes.
 static double interpolate_shift(const struct channel *channel, uint64_t i)
 {
-    const double ratio = (sqrt(5) - 1) / 2, enough = 1e-7;
+    const double enough = 1e-6;
     int reach = 0;
     while (reach < REACH && sample_at(channel, i + (uint64_t)reach + 1)->level >= 0 &&
            sample_at(channel, i - (uint64_t)reach - 1)->level >= 0)
         reach++;
     if (!reach) return 0; // at an end
-    double low = -1, high = 1, left = high - ratio * (high - low),
-           right = low + ratio * (high - low);
-    double at_left = interpolated(channel, i, reach, left),
-           at_right = interpolated(channel, i, reach, right);
+    double low = -1, high = 1;
     while (high - low > enough) {
-        if (at_left >= at_right) {
-            high = right;
-            right = left;
-            at_right = at_left;
-            left = high - ratio * (high - low);
-            at_left = interpolated(channel, i, reach, left);
-        } else {
-            low = left;
-            left = right;
-            at_left = at_right;
-            right = low + ratio * (high - low);
-            at_right = interpolated(channel, i, reach, right);
-        }
+        const double third = (high - low) / 3;
+        const bool falls = interpolated(channel, i, reach, low + third) >=
+                           interpolated(channel, i, reach, high - third);
+        if (falls) high -= third;
+        else low += third;
     }
     return (low + high) / 2;
 }
