@@ -34,7 +34,6 @@ struct layer {
     int direction;
     struct npy_array x, w, bias, gy; // as far as the direction needs them
     struct npy_array result;         // y, or the gradient of x or w
-    struct npy_array gb;
     struct partita_problem problem;
     struct partita_plan *plan;
     struct partita_filter *filter;
@@ -43,46 +42,42 @@ struct layer {
     struct fault log; // the library's last line
 };
 
-// Numbers of an option such as --stride 2,1.
-struct number_list {
-    struct number numbers[2 * PARTITA_MAX_RANK];
-    int n;
-};
+enum { MAX_NUMBERS = 2 * PARTITA_MAX_RANK }; // of an option such as --stride 2,1
 
-// Parses up to `max_n` whole numbers between commas, none below `low`, which is 1, or below 0 for
-// --pad.
-static bool parse_list(const char *option, const char *text, int64_t low, int max_n,
-                       struct number_list *ret, struct fault *fault)
+// Parses whole numbers between commas, none below `low`, which is 1, or below 0 for --pad. Returns
+// how many there are, or 0 with a fault.
+static int parse_list(const char *option, const char *text, int64_t low,
+                      struct number numbers[MAX_NUMBERS], struct fault *fault)
 {
-    ret->n = number_parse_list(text, QUANTITY_COUNT, ret->numbers, max_n);
-    bool good = ret->n > 0;
-    for (int i = 0; i < ret->n; i++)
-        good = good && ret->numbers[i].whole && ret->numbers[i].integer >= low &&
-               ret->numbers[i].integer <= MAX_NUMBER;
-    return good ||
-           fault_set(fault, "%s %s: is not a list of up to %d whole numbers%s, such as 2,1%s",
-                     option, text, max_n, low == 1 ? " from 1 on" : "",
-                     low == 1 ? "" : ", and not the word same");
+    const int n = number_parse_list(text, QUANTITY_COUNT, numbers, MAX_NUMBERS);
+    bool good = n > 0;
+    for (int i = 0; i < n; i++)
+        good = good && numbers[i].whole && numbers[i].integer >= low &&
+               numbers[i].integer <= MAX_NUMBER;
+    if (good) return n;
+    fault_set(fault, "%s %s: is not a list of up to %d whole numbers%s, such as 2,1%s", option,
+              text, MAX_NUMBERS, low == 1 ? " from 1 on" : "",
+              low == 1 ? "" : ", and not the word same");
+    return 0;
 }
 
 // One number for each axis, or one for all.
 static bool parse_axes(const char *option, const char *text, int rank,
                        size_t values[PARTITA_MAX_RANK], struct fault *fault)
 {
-    struct number_list list;
-    if (!text) return true;
-    if (!parse_list(option, text, 1, NPY_DIMENSIONS, &list, fault)) return false;
-    if (list.n != 1 && list.n != rank)
-        return fault_set(fault, "%s %s: %d numbers for %d axes", option, text, list.n, rank);
-    for (int i = 0; i < rank; i++) values[i] = (size_t)list.numbers[list.n == 1 ? 0 : i].integer;
-    return true;
+    struct number numbers[MAX_NUMBERS];
+    const int n = text ? parse_list(option, text, 1, numbers, fault) : 0;
+    if (n > 1 && n != rank)
+        return fault_set(fault, "%s %s: %d numbers for %d axes", option, text, n, rank);
+    for (int i = 0; n && i < rank; i++) values[i] = (size_t)numbers[n == 1 ? 0 : i].integer;
+    return n || !text;
 }
 
 // With same, the output has the size of the input; of an odd number of zeros the extra one is at
 // the end, as in PyTorch.
 static bool parse_pad(const char *text, struct partita_problem *p, struct fault *fault)
 {
-    struct number_list list;
+    struct number numbers[MAX_NUMBERS];
     const int rank = p->rank;
     const bool same = text && strcmp(text, "same") == 0;
     for (int i = 0; i < rank && same; i++) {
@@ -94,8 +89,8 @@ static bool parse_pad(const char *text, struct partita_problem *p, struct fault 
         p->pad_end[i] = (ptrdiff_t)(zeros - zeros / 2);
     }
     if (!text || same) return true;
-    if (!parse_list("--pad", text, -MAX_NUMBER, 2 * PARTITA_MAX_RANK, &list, fault)) return false;
-    const int n = list.n;
+    const int n = parse_list("--pad", text, -MAX_NUMBER, numbers, fault);
+    if (!n) return false;
     if (n != 1 && n != rank && n != 2 * rank)
         return fault_set(fault,
                          "--pad %s: %d numbers for %d axes; give one, one per axis, or all begins "
@@ -103,8 +98,8 @@ static bool parse_pad(const char *text, struct partita_problem *p, struct fault 
                          text, n, rank);
     for (int i = 0; i < rank; i++) {
         const int begin = n == 1 ? 0 : i, end = n == 2 * rank ? rank + i : begin;
-        p->pad_begin[i] = (ptrdiff_t)list.numbers[begin].integer;
-        p->pad_end[i] = (ptrdiff_t)list.numbers[end].integer;
+        p->pad_begin[i] = (ptrdiff_t)numbers[begin].integer;
+        p->pad_end[i] = (ptrdiff_t)numbers[end].integer;
     }
     return true;
 }
@@ -219,16 +214,16 @@ static const struct npy_array *input_of(const struct layer *layer)
 
 static bool parse_input_shape(struct layer *layer, struct fault *fault)
 {
-    struct number_list list;
+    struct number numbers[MAX_NUMBERS];
     struct npy_array *x = &layer->result;
     const char *text = layer->settings->input_shape;
-    if (!parse_list("--input-shape", text, 1, NPY_DIMENSIONS, &list, fault)) return false;
-    if (list.n != layer->gy.rank)
-        return fault_set(fault, "--input-shape %s: %d numbers, but %s has %d dimensions", text,
-                         list.n, layer->gy.name, layer->gy.rank);
-    *x = (struct npy_array){.name = "--input-shape", .rank = list.n, .f64 = layer->gy.f64};
-    for (int i = 0; i < list.n; i++) x->shape[i] = (size_t)list.numbers[i].integer;
-    return true;
+    const int n = parse_list("--input-shape", text, 1, numbers, fault);
+    if (n && n != layer->gy.rank)
+        return fault_set(fault, "--input-shape %s: %d numbers, but %s has %d dimensions", text, n,
+                         layer->gy.name, layer->gy.rank);
+    *x = (struct npy_array){.name = "--input-shape", .rank = n, .f64 = layer->gy.f64};
+    for (int i = 0; i < n; i++) x->shape[i] = (size_t)numbers[i].integer;
+    return n;
 }
 
 static bool set_geometry(struct layer *layer, struct fault *fault)
@@ -385,16 +380,16 @@ static bool print_json(const struct layer *layer, struct fault *fault)
 
 static bool save_bias(struct layer *layer, struct fault *fault)
 {
-    if (!layer->settings->grad_bias) return true;
-    layer->gb = (struct npy_array){.name = layer->settings->grad_bias,
-                                   .rank = 1,
-                                   .shape = {layer->problem.out_channels},
-                                   .f64 = layer->result.f64};
-    if (!npy_array_reserve(&layer->gb, fault)) return false;
-    const enum partita_status status =
-        partita_backward_bias(layer->plan, layer->gb.samples, layer->gy.samples, NULL);
-    return succeeded(layer, status, fault) &&
-           npy_array_save(&layer->gb, layer->settings->grad_bias, fault);
+    const char *path = layer->settings->grad_bias;
+    struct npy_array gb = {path, 1, {layer->problem.out_channels}, layer->result.f64, NULL};
+    if (!path) return true;
+    const bool good =
+        npy_array_reserve(&gb, fault) &&
+        succeeded(layer, partita_backward_bias(layer->plan, gb.samples, layer->gy.samples, NULL),
+                  fault) &&
+        npy_array_save(&gb, path, fault);
+    npy_array_release(&gb);
+    return good;
 }
 
 int layer_main(const struct settings *settings, struct fault *fault)
@@ -410,8 +405,7 @@ int layer_main(const struct settings *settings, struct fault *fault)
     partita_filter_destroy(layer.filter);
     partita_plan_destroy(layer.plan);
     partita_wisdom_destroy(layer.wisdom);
-    struct npy_array *const arrays[] = {&layer.x,  &layer.w,      &layer.bias,
-                                        &layer.gy, &layer.result, &layer.gb};
+    struct npy_array *const arrays[] = {&layer.x, &layer.w, &layer.bias, &layer.gy, &layer.result};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) npy_array_release(arrays[i]);
     return good ? EXIT_DONE : EXIT_FAILED;
 }
