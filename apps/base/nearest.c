@@ -74,3 +74,14 @@ int nearest_find(const char *name, const void *rows, size_t n, size_t size,
     nearest_hint(&nearest, "", hint);
     return -1;
 }
+
+const char *nearest_list(const void *rows, size_t n, size_t size, char text[NAME_LIST_SIZE])
+{
+    size_t length = 0;
+    for (size_t i = 0; i < n && length < NAME_LIST_SIZE; i++) {
+        const char *const *known = (const void *)((const char *)rows + i * size);
+        length +=
+            (size_t)snprintf(text + length, NAME_LIST_SIZE - length, "%s%s", i ? ", " : "", *known);
+    }
+    return text;
+}

@@ -27,4 +27,8 @@ const char *nearest_hint(const struct nearest *nearest, const char *prefix,
 int nearest_find(const char *name, const void *rows, size_t n, size_t size,
                  char hint[NEAREST_HINT_SIZE]);
 
+// The names of such rows with commas between them. Returns `text`.
+enum { NAME_LIST_SIZE = 256 };
+const char *nearest_list(const void *rows, size_t n, size_t size, char text[NAME_LIST_SIZE]);
+
 #endif

@@ -8,16 +8,11 @@
 #include "engine_name.h"
 #include "io/samples/encoding.h"
 
-enum { WORDS_SIZE = 256 };
-_Static_assert((int)WORDS_SIZE >= (int)ENGINE_LIST_SIZE &&
-                   (int)WORDS_SIZE >= (int)ENCODING_LIST_SIZE,
-               "");
-
 // Prints the values of an option between spaces, after `before` and before `after`; nothing, and
 // false, if any text may be one. They are as in a list or "full|same|valid".
 static bool put_values(const struct option_row *row, const char *before, const char *after)
 {
-    char text[WORDS_SIZE];
+    char text[NAME_LIST_SIZE];
     const char *values = strcmp(row->name, "engine") == 0 ? engine_list(text) : NULL;
     if (row->kind == OPTION_CHOICE || row->kind == OPTION_FLAG_OR_WORD) values = row->argument;
     if (row->kind == OPTION_SAMPLE_TYPE) values = encoding_list(text);

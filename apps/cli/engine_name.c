@@ -22,20 +22,15 @@ const char *engine_name(const char *requested, char name[ENGINE_NAME_SIZE])
     return name;
 }
 
-const char *engine_list(char text[ENGINE_LIST_SIZE])
+const char *engine_list(char text[NAME_LIST_SIZE])
 {
-    *text = 0;
-    for (int i = 0; i < N_ENGINES; i++) {
-        if (i) strcat(text, ", ");
-        strcat(text, engines[i]);
-    }
-    return text;
+    return nearest_list(engines, N_ENGINES, sizeof *engines, text);
 }
 
 bool engine_check(const struct settings *settings, struct fault *fault)
 {
     const char *requested = settings->engine, *device = settings->device;
-    char name[ENGINE_NAME_SIZE], all[ENGINE_LIST_SIZE], hint[NEAREST_HINT_SIZE];
+    char name[ENGINE_NAME_SIZE], all[NAME_LIST_SIZE], hint[NEAREST_HINT_SIZE];
     const bool on_cuda = device && strncmp(device, "cuda", 4) == 0;
     if (!requested) return true;
     engine_name(requested, name);

@@ -213,7 +213,7 @@ static bool store_sample_type(const struct option_row *row, enum command command
                               const char **field, const char *value, struct fault *fault)
 {
     struct encoding ignored;
-    char list[ENCODING_LIST_SIZE], hint[NEAREST_HINT_SIZE];
+    char list[NAME_LIST_SIZE], hint[NEAREST_HINT_SIZE];
     const char *operands = command_rows[command].operands;
     struct nearest nearest = nearest_to(value);
     *field = value;

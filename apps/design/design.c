@@ -37,15 +37,12 @@ enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static bool find_kind(struct job *job, struct fault *fault)
 {
-    char list[256] = "", hint[NEAREST_HINT_SIZE];
+    char list[NAME_LIST_SIZE], hint[NEAREST_HINT_SIZE];
     const int found = nearest_find(job->kind, kinds, N_KINDS, sizeof *kinds, hint);
     job->design.kind = (enum partita_design_kind)found;
-    for (int i = 0; i < N_KINDS; i++) {
-        const size_t at = strlen(list);
-        snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", kinds[i]);
-    }
-    return found >= 0 || fault_set(fault, "%s: no such kind of filter%s; choose one of %s",
-                                   job->kind, hint, list);
+    return found >= 0 ||
+           fault_set(fault, "%s: no such kind of filter%s; choose one of %s", job->kind, hint,
+                     nearest_list(kinds, N_KINDS, sizeof *kinds, list));
 }
 
 // Reads operands and options except the table or list. False: wrong usage.

@@ -55,7 +55,7 @@ static void nearest_names(void **state)
         {"f32f32f32f32f32f32f32f32f32f32f32f32", NULL},
     };
     (void)state;
-    char text[NEAREST_HINT_SIZE], list[ENCODING_LIST_SIZE];
+    char text[NEAREST_HINT_SIZE], list[NAME_LIST_SIZE];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct nearest nearest = nearest_to(rows[i][0]);
         encoding_try_names(&nearest);

@@ -103,13 +103,9 @@ void encoding_try_names(struct nearest *nearest)
             nearest_try(nearest, types[i].names[k]);
 }
 
-const char *encoding_list(char text[ENCODING_LIST_SIZE])
+const char *encoding_list(char text[NAME_LIST_SIZE])
 {
-    size_t n = 0;
-    for (size_t i = 0; i < N_TYPES; i++)
-        n += (size_t)snprintf(text + n, ENCODING_LIST_SIZE - n, "%s%s", i ? ", " : "",
-                              types[i].names[0]);
-    return text;
+    return nearest_list(types, N_TYPES, sizeof *types, text);
 }
 
 const char *encoding_name(struct encoding encoding, char name[ENCODING_NAME_SIZE])

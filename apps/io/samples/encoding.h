@@ -47,8 +47,7 @@ bool encoding_parse(const char *name, struct encoding *ret_encoding);
 void encoding_try_names(struct nearest *nearest);
 
 // One name of every encoding, separated by commas. Returns `text`.
-enum { ENCODING_LIST_SIZE = 160 };
-const char *encoding_list(char text[ENCODING_LIST_SIZE]);
+const char *encoding_list(char text[NAME_LIST_SIZE]);
 
 enum { ENCODING_NAME_SIZE = 12 };
 
