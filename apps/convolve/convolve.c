@@ -34,7 +34,6 @@ struct convolve_job {
     struct shard shard;
     struct pass_stats stats;
     struct search search;
-    struct search_request search_request;
     uint64_t margin;            // results before those of a shard, for its peaks
     struct sigmf_origin origin; // of the output's metadata
 };
@@ -140,7 +139,7 @@ static bool open_runner(struct convolve_job *job, enum partita_type type, struct
 
 // The peaks of a shard are those of its results, but results around them can change them: those
 // behind as far as the pass needs, those before by a margin that grows if it is too small.
-static void widen_for_peaks(struct convolve_job *job, struct search_request *q)
+static void widen_for_peaks(struct convolve_job *job, struct search *q)
 {
     const struct shard_record *record = &job->shard.record;
     const uint64_t margin = job->margin ? job->margin : 8 * search_distance(q->settings, q->length);
@@ -156,20 +155,20 @@ static void widen_for_peaks(struct convolve_job *job, struct search_request *q)
 
 static bool open_search(struct convolve_job *job, enum partita_type type, struct fault *fault)
 {
-    struct search_request *q = &job->search_request;
-    *q = (struct search_request){.settings = &job->settings,
-                                 .in = job->in,
-                                 .type = type,
-                                 .channels = job->taps.out_channels,
-                                 .length = job->taps.length - 2 * job->taps.lead,
-                                 .end = UINT64_MAX,
-                                 .processes = &job->processes};
+    struct search *q = &job->search;
+    q->settings = &job->settings;
+    q->in = job->in;
+    q->processes = &job->processes;
+    q->type = type;
+    q->channels = job->taps.out_channels;
+    q->length = job->taps.length - 2 * job->taps.lead;
+    q->end = UINT64_MAX;
     widen_for_peaks(job, q);
     job->pass.first = q->first;
     job->pass.end = q->end;
     q->first_lag = job->pass.range.begin - (int64_t)(q->length - 1);
-    if (!search_check_annotate(q, fault) || !search_open(&job->search, q, fault)) return false;
-    job->pass.peaks = job->search.peaks;
+    if (!search_check_annotate(q, fault) || !search_open(q, fault)) return false;
+    job->pass.peaks = q->peaks;
     return true;
 }
 
@@ -354,7 +353,7 @@ static void print_warnings(const struct convolve_job *job)
     const struct settings *s = &job->settings;
     for (int i = 0; i <= s->n_irs; i++) report_input(s, i < s->n_irs ? job->irs[i] : job->in);
     pass_stats_warn(&job->stats, s, audio_reader_info(job->in)->frames);
-    if (job->search.peaks && !job->search.report.n && !isnan(s->threshold))
+    if (job->search.peaks && !job->search.n && !isnan(s->threshold))
         report_warning(s, "no peak reaches --threshold %g; the largest magnitude is %g",
                        s->threshold, job->search.largest);
     level_warn_clipped(s, &job->output, &job->stats.written);
@@ -404,8 +403,8 @@ static bool compute(struct convolve_job *job, struct fault *fault)
     }
     uint64_t frames = good ? audio_reader_info(job->in)->frames : 0;
     if (frames == SIZE_UNKNOWN) frames = job->stats.frames_in; // of a pipe: what was read
-    good = good && search_combine(&job->search, &job->search_request, fault) &&
-           search_annotate(&job->search, &job->search_request, frames, fault);
+    good =
+        good && search_combine(&job->search, fault) && search_annotate(&job->search, frames, fault);
     return processes_agree(&job->processes, good, fault) &&
            pass_stats_combine(&job->stats, &job->processes, fault);
 }

@@ -42,7 +42,7 @@ static json_t *label_of(const char *template)
 }
 
 // Samples of the signal under the template.
-static json_t *annotation_of(const struct match *m, const struct search_request *q, int64_t offset,
+static json_t *annotation_of(const struct match *m, const struct search *q, int64_t offset,
                              uint64_t frames)
 {
     const int64_t start = m->sample > 0 ? m->sample : 0;
@@ -137,10 +137,10 @@ static json_t *copy_metadata(const struct sigmf *sigmf, const char *to)
     return root;
 }
 
-bool search_check_annotate(const struct search_request *request, struct fault *fault)
+bool search_check_annotate(const struct search *search, struct fault *fault)
 {
-    const struct settings *s = request->settings;
-    const struct sigmf *sigmf = audio_reader_recording(request->in);
+    const struct settings *s = search->settings;
+    const struct sigmf *sigmf = audio_reader_recording(search->in);
     const char *path = s->annotate, *suffix = ".sigmf-meta", *in = s->operands[1];
     char meta[4][PATH_MAX];
     if (!path) return true;
@@ -161,22 +161,21 @@ bool search_check_annotate(const struct search_request *request, struct fault *f
     return !sigmf || sigmf_check_positions(sigmf, fault);
 }
 
-bool search_annotate(const struct search *search, const struct search_request *request,
-                     uint64_t frames, struct fault *fault)
+bool search_annotate(const struct search *search, uint64_t frames, struct fault *fault)
 {
-    const struct settings *s = request->settings;
-    const struct sigmf *sigmf = audio_reader_recording(request->in);
-    if (!s->annotate || request->processes->rank) return true;
+    const struct settings *s = search->settings;
+    const struct sigmf *sigmf = audio_reader_recording(search->in);
+    if (!s->annotate || search->processes->rank) return true;
     json_t *root = sigmf ? copy_metadata(sigmf, s->annotate)
-                         : new_metadata(request->in, name_beside(s->annotate, s->operands[1]));
+                         : new_metadata(search->in, name_beside(s->annotate, s->operands[1]));
     json_t *global = json_object_get(root, "global"),
            *annotations = json_object_get(root, "annotations");
     int64_t offset = json_integer_value(json_object_get(global, "core:offset"));
     if (offset < 0) offset = 0;
     declare_extension(global);
-    for (uint64_t i = 0; i < search->report.n; i++)
+    for (uint64_t i = 0; i < search->n; i++)
         json_array_append_new(annotations,
-                              annotation_of(&search->report.matches[i], request, offset, frames));
+                              annotation_of(&search->matches[i], search, offset, frames));
     const bool good = sigmf_sort_annotations(annotations)
                           ? temp_write_text(s->annotate, sigmf_text(root), false, fault)
                           : fault_set(fault, "out of memory");

@@ -38,59 +38,68 @@ bool search_check_usage(const struct settings *s, struct fault *fault)
     return true;
 }
 
-void peak_report_begin(const struct peak_report *report)
+static FILE *stream_of(const struct search *s)
 {
-    if (!report->json)
-        fprintf(report->to,
+    const char *out = s->settings->operands[2];
+    return out && strcmp(out, "-") == 0 ? stderr : stdout;
+}
+
+static void print_header(const struct search *s)
+{
+    if (!s->settings->json)
+        fprintf(stream_of(s),
                 "#       sample         position         seconds   magnitude    phase  %s\n",
-                report->names ? "template" : "channel");
+                s->names ? "template" : "channel");
 }
 
-static void print_line(const struct peak_report *r, const struct match *m)
+static void print_line(const struct search *s, const struct match *m)
 {
+    const double rate = audio_reader_info(s->in)->rate;
+    FILE *const to = stream_of(s);
     char seconds[32] = "-";
-    if (r->rate > 0) snprintf(seconds, sizeof seconds, "%.9f", m->position / r->rate);
-    fprintf(r->to, "%14" PRId64 " %16.3f %15s %11.6g %8.4f ", m->sample, m->position, seconds,
+    if (rate > 0) snprintf(seconds, sizeof seconds, "%.9f", m->position / rate);
+    fprintf(to, "%14" PRId64 " %16.3f %15s %11.6g %8.4f ", m->sample, m->position, seconds,
             m->magnitude, m->phase);
-    if (r->names) fprintf(r->to, " %s\n", r->names[m->channel]);
-    else fprintf(r->to, "%8zu\n", m->channel);
+    if (s->names) fprintf(to, " %s\n", s->names[m->channel]);
+    else fprintf(to, "%8zu\n", m->channel);
 }
 
-static void print_object(const struct peak_report *r, const struct match *m)
+static void print_object(const struct search *s, const struct match *m)
 {
+    const double rate = audio_reader_info(s->in)->rate;
     json_t *j = json_report("partita-peak/1", command_rows[COMMAND_CORRELATE].name);
     json_object_set_new(j, "kind", json_string("peak"));
-    json_object_set_new(j, "channel", json_integer(r->names ? 0 : (json_int_t)m->channel));
-    if (r->names) json_object_set_new(j, "template", json_text(r->names[m->channel]));
+    json_object_set_new(j, "channel", json_integer(s->names ? 0 : (json_int_t)m->channel));
+    if (s->names) json_object_set_new(j, "template", json_text(s->names[m->channel]));
     json_object_set_new(j, "sample", json_integer(m->sample));
     json_object_set_new(j, "position", json_real(m->position));
-    json_object_set_new(j, "seconds", r->rate > 0 ? json_real(m->position / r->rate) : json_null());
+    json_object_set_new(j, "seconds", rate > 0 ? json_real(m->position / rate) : json_null());
     json_object_set_new(j, "magnitude", json_real(m->magnitude));
     json_object_set_new(j, "phase", json_real(m->phase));
-    json_dumpf(j, r->to, JSON_COMPACT);
-    fputc('\n', r->to);
+    json_dumpf(j, stream_of(s), JSON_COMPACT);
+    fputc('\n', stream_of(s));
     json_decref(j);
 }
 
-// For struct peaks_request; context: the report.
-static bool peak_report_add(void *context, const struct peak *peak, struct fault *fault)
+// For struct peaks_request; context: the search.
+static bool report(void *context, const struct peak *peak, struct fault *fault)
 {
-    struct peak_report *r = context;
-    const int64_t lag = r->first_lag + (int64_t)peak->index * r->stride;
+    struct search *s = context;
+    const bool keep = s->settings->annotate;
+    const int64_t lag = s->first_lag + (int64_t)peak->index * s->settings->stride;
     const struct match match = {.sample = lag,
-                                .position = (double)lag + peak->shift * (double)r->stride,
+                                .position = (double)lag + peak->shift * (double)s->settings->stride,
                                 .magnitude = peak->magnitude,
                                 .phase = peak->phase,
                                 .channel = peak->channel};
     struct match *grown =
-        r->keep ? memory_append(r->matches, r->n, &r->capacity, sizeof *grown) : NULL;
-    if (r->keep && !grown)
-        return fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks", r->n);
-    if (grown) (r->matches = grown)[r->n] = match;
-    r->n++;
-    if (r->json) print_object(r, &match);
-    else print_line(r, &match);
-    if (r->flush) fflush(r->to);
+        keep ? memory_append(s->matches, s->n, &s->matches_capacity, sizeof *grown) : NULL;
+    if (keep && !grown)
+        return fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks", s->n);
+    if (grown) (s->matches = grown)[s->n] = match;
+    s->n++;
+    (s->settings->json ? print_object : print_line)(s, &match);
+    if (audio_reader_is_pipe(s->in)) fflush(stream_of(s));
     return true;
 }
 
@@ -113,34 +122,25 @@ bool search_collect(void *context, const struct peak *peak, struct fault *fault)
     return true;
 }
 
-bool search_open(struct search *search, const struct search_request *request, struct fault *fault)
+bool search_open(struct search *search, struct fault *fault)
 {
-    const struct settings *s = request->settings;
-    const struct processes *p = request->processes;
-    const bool to_stdout = !s->operands[2] || strcmp(s->operands[2], "-") != 0;
-    const struct peaks_request peaks = {.type = request->type,
-                                        .channels = request->channels,
+    const struct settings *s = search->settings;
+    const struct processes *p = search->processes;
+    const struct peaks_request peaks = {.type = search->type,
+                                        .channels = search->channels,
                                         .max_count = (size_t)s->peaks,
                                         .threshold = isnan(s->threshold) ? 0 : s->threshold,
-                                        .distance = search_distance(s, request->length),
-                                        .first = request->first,
-                                        .end = request->end,
-                                        .continues = request->continues,
-                                        .report = p->n ? search_collect : peak_report_add,
-                                        .context = p->n ? (void *)search : &search->report};
+                                        .distance = search_distance(s, search->length),
+                                        .first = search->first,
+                                        .end = search->end,
+                                        .continues = search->continues,
+                                        .report = p->n ? search_collect : report,
+                                        .context = search};
     if (!options_want_peaks(s)) return true;
-    search->report = (struct peak_report){.to = to_stdout ? stdout : stderr,
-                                          .json = s->json,
-                                          .flush = audio_reader_is_pipe(request->in),
-                                          .rate = audio_reader_info(request->in)->rate,
-                                          .first_lag = request->first_lag,
-                                          .stride = s->stride,
-                                          .keep = s->annotate};
-    search->offset = request->offset;
     const bool again = search->peaks;
     peaks_close(search->peaks);
     if (!peaks_open(&search->peaks, &peaks, fault)) return false;
-    if (!p->rank && !again) peak_report_begin(&search->report);
+    if (!p->n && !again) print_header(search);
     return true;
 }
 
@@ -151,22 +151,22 @@ bool search_finish(struct search *search, struct fault *fault)
     return peaks_finish(search->peaks, fault);
 }
 
-bool search_combine(struct search *search, const struct search_request *request,
-                    struct fault *fault)
+bool search_combine(struct search *search, struct fault *fault)
 {
-    struct processes *p = request->processes;
+    struct processes *p = search->processes;
     struct peak *all = search->found;
     double *largest = NULL;
     size_t n = search->n_found, n_largest = 0;
-    if (!search->report.to) return true;
+    if (!options_want_peaks(search->settings) || (search->peaks && !p->n)) return true;
     bool good =
         !p->n || (processes_gather(p, &search->largest, 1, sizeof *largest, (void **)&largest,
                                    &n_largest, fault) &&
                   processes_gather(p, search->found, n, sizeof *all, (void **)&all, &n, fault));
     for (size_t i = 0; i < n_largest; i++)
         search->largest = largest[i] > search->largest ? largest[i] : search->largest;
-    if (good) n = peaks_select(all, n, (size_t)request->settings->peaks);
-    for (size_t i = 0; good && i < n; i++) good = peak_report_add(&search->report, &all[i], fault);
+    if (good && !p->rank) print_header(search);
+    if (good) n = peaks_select(all, n, (size_t)search->settings->peaks);
+    for (size_t i = 0; good && i < n; i++) good = report(search, &all[i], fault);
     free(largest);
     if (all != search->found) free(all);
     return good;
@@ -176,5 +176,5 @@ void search_close(struct search *search)
 {
     peaks_close(search->peaks);
     free(search->found);
-    free(search->report.matches);
+    free(search->matches);
 }

@@ -297,17 +297,13 @@ static bool find_matches(struct job *job, struct fault *fault)
 
 static bool print_matches(struct job *job, struct fault *fault)
 {
-    const struct search_request request = {.settings = &job->settings,
-                                           .processes = &job->processes};
-    struct peak_report *report = &job->search.report;
-    *report = (struct peak_report){.to = stdout,
-                                   .json = job->settings.json,
-                                   .rate = audio_reader_info(job->signals.in[0])->rate,
-                                   .stride = 1,
-                                   .names = job->names};
-    if (!job->processes.rank) peak_report_begin(report);
-    const bool good = search_combine(&job->search, &request, fault);
-    if (good && !report->n) report_warning(&job->settings, "no template reaches the threshold");
+    struct search *search = &job->search;
+    search->settings = &job->settings;
+    search->in = job->signals.in[0];
+    search->processes = &job->processes;
+    search->names = job->names;
+    const bool good = search_combine(search, fault);
+    if (good && !search->n) report_warning(&job->settings, "no template reaches the threshold");
     return good;
 }
 
