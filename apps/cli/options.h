@@ -109,7 +109,7 @@ struct settings {
 
     int64_t taps, latency, out_channels, groups, size;
     const char *parts;
-    int whole_blocks, type, taps_type, correlate, measure, calibrate, table;
+    int whole_blocks, type, taps_type, measure, calibrate, table;
 
     // live
     struct word_list irs;

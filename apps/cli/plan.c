@@ -29,7 +29,6 @@ static struct partita_problem plan_problem(const struct settings *s)
     struct partita_problem problem = {
         .signal = signal,
         .taps = s->taps_type ? real : signal,
-        .op = s->correlate ? PARTITA_CORRELATE : PARTITA_CONVOLVE,
         .in_channels = in,
         .out_channels = out,
         .groups = s->groups ? (size_t)s->groups : default_groups,

@@ -14,8 +14,7 @@ static struct range range_of_mode(int mode, int64_t m, int64_t n_seen)
 
 struct range range_of(const struct settings *settings, int64_t m, int64_t n_seen)
 {
-    const bool lags = settings->command == COMMAND_CORRELATE || settings->correlate;
-    const int64_t origin = lags ? m - 1 : 0;
+    int64_t origin = settings->command == COMMAND_CORRELATE ? m - 1 : 0;
     if (settings->max_lag != NOT_GIVEN)
         return (struct range){origin - settings->max_lag, origin + settings->max_lag + 1, false};
     if (settings->tail == TAIL_NO) return (struct range){0, 0, true};

@@ -246,7 +246,7 @@ class Plan(Case):
     def test_all_problem_options(self):
         for arguments in (["--size", 100000], ["--type", "cf32", "--taps-type", "real"], ["--type", "cf64"],
                           ["--type", "f64", "--stride", 4], ["--channels", 3, "--out-channels", 2],
-                          ["--channels", 4, "--groups", 2], ["--correlate"], ["--engine", "direct"],
+                          ["--channels", 4, "--groups", 2], ["--engine", "direct"],
                           ["--latency", 0, "--taps", 64], ["--size", 5000, "--threads", 2]):
             with self.subTest(arguments=arguments):
                 self.assertIn(b"chosen", self.run_program("plan", *arguments).stdout)
