@@ -291,6 +291,35 @@ static void partitions_are_those_of_the_search(void **state)
     assert_true(made > 50);
 }
 
+// The copies of spectra, which one of nine blocks of the last segment makes here, are spread over
+// its window like other work: at the speed of copies within the caches, with the widest vectors, no
+// quantum copies more than fits into the worst call.
+static void copies_of_spectra_fit_the_worst_call(void **state)
+{
+    (void)state;
+    const struct partita_problem problem = {STREAM(64), KERNEL(480000)};
+    struct partita_plan *plan;
+    struct cost_model model;
+    assert_ok(partita_plan_create(&problem, NULL, &plan));
+    const struct partitioned *partitioned = partitioned_of(plan);
+    cost_model_default(&model, CPU_AVX512);
+    size_t copied = 0;
+    for (size_t i = 0; i < partitioned->layout.n_segments; i++) {
+        const struct segment_work *work = &partitioned->work[i];
+        const size_t each = work->store.each * (SPECTRUM_LINE_BYTES / sizeof(float));
+        const double task = (double)each * model.costs[0].work.copy;
+        for (size_t r = 0; r < partitioned->layout.segment[i].quanta; r++) {
+            const struct fft_steps due = {r ? work->due[r - 1] : 0, work->due[r]};
+            const struct fft_steps copies =
+                fft_steps_within(due, work->transform.tasks, work->store.tasks);
+            assert_true((double)(copies.end - copies.first) * task <= partitioned->load.worst);
+            copied += copies.end - copies.first;
+        }
+    }
+    assert_true(copied > partitioned->layout.n_segments);
+    partita_plan_destroy(plan);
+}
+
 static bool tried_for_layers; // an engine for layers
 
 enum partita_status __real_filter_create(const struct partita_plan *plan, const void *taps,
@@ -326,6 +355,8 @@ int main(void)
         named_test(signal_searches_find_cheap_sizes, NULL, "signal-searches-find-cheap-sizes"),
         named_test(growth_is_that_of_the_matrices, NULL, "growth-is-that-of-the-matrices"),
         named_test(partitions_are_those_of_the_search, NULL, "partitions-are-those-of-the-search"),
+        named_test(copies_of_spectra_fit_the_worst_call, NULL,
+                   "copies-of-spectra-fit-the-worst-call"),
     };
     return run_test_list(tests, sizeof tests / sizeof *tests);
 }

@@ -11,9 +11,8 @@ enum { MAX_COLUMNS = 64 };
 // Seconds a frame of one segment's tasks.
 static double segment_rate(const struct partita_plan *plan, size_t i)
 {
-    const struct segment_work *work = &partitioned_of(plan)->work[i];
-    const double seconds = schedule_seconds(work, 0, block_tasks(work));
-    return seconds / (double)partitioned_of(plan)->layout.segment[i].hop;
+    const struct partitioned *partitioned = partitioned_of(plan);
+    return partitioned->work[i].mean_seconds / (double)partitioned->layout.segment[i].hop;
 }
 
 // The time of every call of the problem's block besides the tasks: the head, the copies, the calls
@@ -21,10 +20,7 @@ static double segment_rate(const struct partita_plan *plan, size_t i)
 static double rest_seconds(const struct partita_plan *plan)
 {
     const struct partitioned *partitioned = partitioned_of(plan);
-    double rest = partitioned->load.mean;
-    for (size_t i = 0; i < partitioned->layout.n_segments; i++)
-        rest -= segment_rate(plan, i) * (double)partitioned->load.frames;
-    return fmax(rest, 0);
+    return partitioned->layout.head_seconds * (double)partitioned->load.frames;
 }
 
 static void explain_segment(const struct partita_plan *plan, size_t i, struct text *text)

@@ -86,6 +86,7 @@ struct segment_work {
         size_t chains, length; // tasks of each chain
     } stage[N_STAGES];
     double slot_seconds; // extra time of each task of an input's transform if its slot is in memory
+    double mean_seconds; // of the tasks of a block, of which most have nothing to store
     // By age of a share's batch; and by a block's index in its batch the bits, as in `begun`, of
     // the sums that its products are added to, and of those that are complete with it.
     struct share_sums share[PARTITION_MAX_BATCH];

@@ -26,40 +26,6 @@ static struct split split_work(double seconds, double target, size_t units)
                           .seconds = seconds * (double)each / (double)units};
 }
 
-static void split_segment(const struct request *request, const struct partition_device *device,
-                          const struct partition_segment *segment, double target,
-                          struct segment_work *work)
-{
-    const struct shape *shape = request->shape;
-    const struct cost_rates *costs = &request->model->costs[shape->f64];
-    const struct signal_rates *rates = device->rates;
-    const double paths = (double)shape_path_count(shape);
-    const double scalars = (double)(segment->n * (shape->complex_signal ? 2 : 1));
-    // A block's samples and the spectra of the last one have left the core's cache meanwhile.
-    const double fetch = scalars * costs->work.fetch,
-                 store = scalars * costs->work.copy + fetch / 2;
-    const double transform = rates->transforms(rates, segment->n, 1);
-    const double products = partition_product_seconds(shape, device, segment) * paths;
-    work->lines = work->fft->lines;
-    work->pitch = work->lines + 1;
-    work->transform = split_work(transform, target, work->fft->steps);
-    // Split as if every block had something to store, weighed by how often one has: slots with a
-    // copy, and silence.
-    work->store = split_work(store, target, work->lines);
-    work->store.seconds *= (double)(segment->batch - 1) / (double)partition_slots(segment);
-    work->product = split_work(products, target, ceil_div(work->lines, segment->batch));
-    work->stage[STAGE_FORWARD].chains = shape->in_channels;
-    work->stage[STAGE_FORWARD].length = work->transform.tasks + work->store.tasks;
-    const size_t chains = size_min(work->product.tasks, MAX_PRODUCT_CHAINS);
-    work->stage[STAGE_PRODUCTS].chains = chains;
-    work->stage[STAGE_PRODUCTS].length = ceil_div(work->product.tasks, chains);
-    work->stage[STAGE_INVERSE].chains = shape->out_channels;
-    work->stage[STAGE_INVERSE].length = work->transform.tasks;
-    // The slot of the oldest spectrum has left all caches while a round of the ring was written.
-    if (segment->memory)
-        work->slot_seconds = scalars * costs->work.copy_far / (double)work->transform.tasks;
-}
-
 static double split_seconds(const struct split *split, size_t task)
 {
     const struct fft_steps range = split_range(split, task);
@@ -83,6 +49,43 @@ double schedule_seconds(const struct segment_work *work, size_t first, size_t en
     assert(end <= block_tasks(work));
     for (size_t task = first; task < end; task++) sum += task_seconds(work, task);
     return sum;
+}
+
+static void split_segment(const struct request *request, const struct partition_device *device,
+                          const struct partition_segment *segment, double target,
+                          struct segment_work *work)
+{
+    const struct shape *shape = request->shape;
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const struct signal_rates *rates = device->rates;
+    const double paths = (double)shape_path_count(shape);
+    const double scalars = (double)(segment->n * (shape->complex_signal ? 2 : 1));
+    // A block's samples and the spectra of the last one have left the core's cache meanwhile.
+    const double fetch = scalars * costs->work.fetch,
+                 store = scalars * costs->work.copy + fetch / 2;
+    const double transform = rates->transforms(rates, segment->n, 1);
+    const double products = partition_product_seconds(shape, device, segment) * paths;
+    work->lines = work->fft->lines;
+    work->pitch = work->lines + 1;
+    // A step of a transform finds its data near, so short tasks take no longer.
+    work->transform = split_work(transform, target / 2, work->fft->steps);
+    // Only slots with a copy, and silence, have something to store, but then all of it: every block
+    // reserves the time.
+    work->store = split_work(store, target, work->lines);
+    work->product = split_work(products, target, ceil_div(work->lines, segment->batch));
+    work->stage[STAGE_FORWARD].chains = shape->in_channels;
+    work->stage[STAGE_FORWARD].length = work->transform.tasks + work->store.tasks;
+    const size_t chains = size_min(work->product.tasks, MAX_PRODUCT_CHAINS);
+    work->stage[STAGE_PRODUCTS].chains = chains;
+    work->stage[STAGE_PRODUCTS].length = ceil_div(work->product.tasks, chains);
+    work->stage[STAGE_INVERSE].chains = shape->out_channels;
+    work->stage[STAGE_INVERSE].length = work->transform.tasks;
+    // The slot of the oldest spectrum has left all caches while a round of the ring was written.
+    if (segment->memory)
+        work->slot_seconds = scalars * costs->work.copy_far / (double)work->transform.tasks;
+    const size_t slots = partition_slots(segment), plain = slots - (segment->batch - 1);
+    work->mean_seconds = schedule_seconds(work, 0, block_tasks(work)) -
+                         store * (double)(shape->in_channels * plain) / (double)slots;
 }
 
 // The load by shorter segments in a segment's quantum r of its cycle.
@@ -155,13 +158,12 @@ static void predict_load(struct partita_plan *plan)
     const double rest = layout->head_seconds * (double)block;
     double mean = 0;
     size_t swap = 0;
-    for (size_t r = 0; r < partitioned->period; r++)
-        mean += partitioned->quantum_seconds[r] / (double)partitioned->period;
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
         const size_t begin = size_max(segment->start, segment->quanta);
         const size_t end = begin + (segment->batch - 1) * segment->quanta + segment->window;
         swap = size_max(swap, end);
+        mean += partitioned->work[i].mean_seconds / (double)segment->quanta;
     }
     partitioned->load = (struct partita_load){
         .frames = block,
