@@ -213,6 +213,7 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
     move.unplaced = job->shard.record.first;
     if (in->tags && job->settings.command == COMMAND_CONVOLVE) tags_copy(&job->tags, in->tags);
     tags_move(&job->tags, &move);
+    job->output.tags = &job->tags;
     return shard_create(&job->shard, &job->out, &job->output, fault) &&
            (!level_is_wanted(&job->settings) ||
             audio_spool_create(&job->spool, job->settings.operands[2], type, job->taps.out_channels,
@@ -267,8 +268,7 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
                                     .in = in,
                                     .ir_rate = taps_rate(job),
                                     .channels = job->taps.out_channels,
-                                    .type = type,
-                                    .tags = &job->tags};
+                                    .type = type};
     if (!tune(job, fault)) return false;
     if (!choose_range(job, &output.frames, fault)) return false;
     if (!output_choose(&job->output, &output, fault)) return false;

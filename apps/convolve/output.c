@@ -133,7 +133,6 @@ bool output_choose(struct audio_info *ret, const struct output_request *q, struc
         .frames = q->frames,
         .rank = q->channels > 1 ? 2 : q->in->rank,
         .channel_mask = q->channels == q->in->channels ? q->in->channel_mask : 0,
-        .tags = q->tags,
         .dither = q->settings->dither == DITHER_TPDF,
     };
     if (!s->operands[2]) return true;

@@ -9,11 +9,10 @@
 struct output_request {
     const struct settings *settings;
     const struct audio_info *in;
-    double ir_rate;          // the taps' own rate, or 0
-    size_t channels;         // of the result
-    enum partita_type type;  // of the result
-    uint64_t frames;         // of the result, or SIZE_UNKNOWN
-    const struct tags *tags; // for OUT; NULL: none
+    double ir_rate;         // the taps' own rate, or 0
+    size_t channels;        // of the result
+    enum partita_type type; // of the result
+    uint64_t frames;        // of the result, or SIZE_UNKNOWN
 };
 
 // Without OUT only rate, channels and frames are chosen.

@@ -144,12 +144,10 @@ enum { N_TEXTS = sizeof texts / sizeof *texts };
 
 static void read_texts(struct audio_reader *r)
 {
-    const char *ids[N_TEXTS], *found[N_TEXTS];
     for (size_t i = 0; i < N_TEXTS; i++) {
-        ids[i] = texts[i].id;
-        found[i] = sf_get_string(r->state, texts[i].text);
+        const char *text = sf_get_string(r->state, texts[i].text);
+        if (text) tags_append_text(&r->tags, texts[i].id, text);
     }
-    tags_append_texts(&r->tags, ids, found, N_TEXTS);
 }
 
 // The loudspeakers of FLAC's channels (RFC 9639), for more than two.

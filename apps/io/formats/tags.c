@@ -29,18 +29,23 @@ bool tags_know(const char id[4])
            has_id(chunk, "auxi");
 }
 
+// Appends n zeros; NULL: no memory, or too many.
+static unsigned char *tags_extend(struct tags *tags, size_t n)
+{
+    if (n > TAGS_MAX_BYTES - tags->n) return NULL;
+    unsigned char *grown = realloc(tags->bytes, tags->n + n);
+    if (!grown) return NULL;
+    tags->bytes = grown;
+    tags->n += n;
+    return memset(grown + tags->n - n, 0, n);
+}
+
 unsigned char *tags_append(struct tags *tags, const char id[4], size_t n)
 {
-    const size_t padded = n + (n & 1);
-    if (n > TAGS_MAX_BYTES || tags->n + 8 + padded > TAGS_MAX_BYTES) return NULL;
-    unsigned char *grown = realloc(tags->bytes, tags->n + 8 + padded);
-    if (!grown) return NULL;
-    unsigned char *chunk = grown + tags->n;
+    unsigned char *chunk = n < TAGS_MAX_BYTES ? tags_extend(tags, 8 + n + (n & 1)) : NULL;
+    if (!chunk) return NULL;
     memcpy(chunk, id, 4);
     store32(chunk + 4, (uint32_t)n);
-    memset(chunk + 8, 0, padded);
-    tags->bytes = grown;
-    tags->n += 8 + padded;
     return chunk + 8;
 }
 
@@ -127,24 +132,18 @@ char *tags_text(const struct tags *tags, const char id[4])
     return NULL;
 }
 
-void tags_append_texts(struct tags *tags, const char *const *ids, const char *const *texts,
-                       size_t n)
+void tags_append_text(struct tags *tags, const char id[4], const char *text)
 {
-    size_t size = 4;
-    for (size_t i = 0; i < n; i++)
-        if (texts[i]) size += 8 + (strlen(texts[i]) + 2) / 2 * 2;
-    unsigned char *at = size > 4 ? tags_append(tags, "LIST", size) : NULL;
+    const size_t length = strlen(text) + 1;
+    unsigned char *info = tags->n ? tags->bytes + 8 : tags_append(tags, "LIST", 4);
+    if (!info) return;
+    memcpy(info, "INFO", 4);
+    unsigned char *at = tags_extend(tags, 8 + (length + 1) / 2 * 2);
     if (!at) return;
-    memcpy(at, "INFO", 4);
-    at += 4;
-    for (size_t i = 0; i < n; i++) {
-        if (!texts[i]) continue;
-        const size_t length = strlen(texts[i]) + 1;
-        memcpy(at, ids[i], 4);
-        store32(at + 4, (uint32_t)length);
-        memcpy(at + 8, texts[i], length);
-        at += 8 + (length + 1) / 2 * 2;
-    }
+    memcpy(at, id, 4);
+    store32(at + 4, (uint32_t)length);
+    memcpy(at + 8, text, length);
+    store32(tags->bytes + 4, (uint32_t)(tags->n - 8));
 }
 
 void tags_release(struct tags *tags)

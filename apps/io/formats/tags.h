@@ -46,9 +46,8 @@ void tags_move(struct tags *tags, const struct tags_move *move);
 // The text of this name in LIST INFO, which the caller frees; NULL: there is none, or no memory.
 char *tags_text(const struct tags *tags, const char id[4]);
 
-// Appends a LIST INFO of n texts with their names; NULL texts are omitted.
-void tags_append_texts(struct tags *tags, const char *const *ids, const char *const *texts,
-                       size_t n);
+// Appends a text with its name to a LIST INFO, the only chunk. Without memory it is left out.
+void tags_append_text(struct tags *tags, const char id[4], const char *text);
 
 void tags_release(struct tags *tags);
 
