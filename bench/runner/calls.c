@@ -34,6 +34,20 @@ double calls_flatness(const double *calls, size_t n)
     return p999 * (double)n / sum;
 }
 
+void calls_report(const struct workload *w, const struct contender *contender, const double *calls)
+{
+    const size_t n = w->timed / w->block;
+    size_t worst = 0;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += calls[i];
+        if (calls[i] > calls[worst]) worst = i;
+    }
+    fprintf(stderr, "%s: %s: p99.9 %.2f times the mean call, worst %.2f times, at frame %zu\n",
+            w->name, contender->name, calls_flatness(calls, n), calls[worst] * (double)n / sum,
+            worst * w->block);
+}
+
 bool calls_write(const char *folder, const struct workload *w, const struct contender *contender,
                  const double *calls)
 {

@@ -242,6 +242,7 @@ static bool case_run(const struct suite *suite, const struct workload *descripti
         const bool printed = row_print(&rows[i], &w, repetitions, &results[n_results]);
         n_results += printed;
         ok &= printed;
+        if (rows[i].calls != NULL) calls_report(&w, &rows[i].contender, rows[i].calls);
         if (options->calls != NULL && rows[i].calls != NULL)
             ok &= calls_write(options->calls, &w, &rows[i].contender, rows[i].calls);
         rows[i].contender.close(rows[i].contender.state);

@@ -104,6 +104,9 @@ double bench_calls(const struct workload *w, double *calls, call_fn *call, void 
 // The 99.9th percentile over the mean.
 double calls_flatness(const double *calls, size_t n);
 
+// Prints it and the worst call, whose place is the same in every run if the program is the cause.
+void calls_report(const struct workload *w, const struct contender *contender, const double *calls);
+
 // Writes the seconds of each call to FOLDER/CASE.CONTENDER.csv. Returns false, with a message, if
 // that fails.
 bool calls_write(const char *folder, const struct workload *w, const struct contender *contender,
