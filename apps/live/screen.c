@@ -240,7 +240,7 @@ void screen_draw(struct screen *screen, const struct session *session, const cha
 {
     struct screen *s = screen;
     const struct filter_set_view f = filter_set_view(session->filters);
-    const size_t lines = OTHER_LINES + (session->settings->cancel > 0) +
+    const size_t lines = OTHER_LINES + (size_t)(session->settings->cancel > 0) +
                          n_meters(session_inputs(session)) + n_meters(f.out_channels);
     fprintf(stderr, "\033[?7l"); // no line wrap
     go_to_start(s);

@@ -163,6 +163,33 @@ class Identify(Case):
         self.write("recorded.wav", wav_bytes(np.append(y, np.roll(y, 5000, axis=0), axis=1), rate=RATE, bits=64))
         self.assertIn("a channel has its peak at frame 5100, and OUT ends before", run())
 
+    def test_signals_that_tell_little(self):
+        """With a sweep the filter does not settle; between tones nothing is measured. Both leave an error far above what
+        least squares would: it is not printed. What a low pass removes is named, and the rest has the error of theory."""
+        path, t = decay(self.random, 900, 100, 0.5), np.arange(SECONDS * RATE) / RATE
+        hum = sum(np.sin(2 * np.pi * f * k * t + f * k) / k for f in (110, 138.6, 164.8) for k in range(1, 40))
+        low = scipy.signal.sosfilt(scipy.signal.butter(8, 2000, fs=RATE, output="sos"), self.random.standard_normal(len(t)))
+        for x, noise, says, known in ((sweep(4), 0.1, "does not settle", False), (sweep(4), 1e-4, "does not settle", False),
+                                      (np.tile(np.append(sweep(4), np.zeros(8000)), 3), 0.1, "does not settle", False),
+                                      (scipy.signal.chirp(t, 20, SECONDS, 7900), 0.01, "does not settle", False),
+                                      (hum, 0.01, "nothing is measured from ", False), (hum, 1e-4, "nothing is measured from ", False),
+                                      (low, 0.1, "to 8000 Hz, where song.wav is too weak", True)):
+            with self.subTest(says=says, noise=noise):
+                echo = scipy.signal.fftconvolve(x, path)[:len(x)]
+                y = echo + noise * echo.std() * self.random.standard_normal(len(x))
+                self.write("song.wav", wav_bytes(0.1 * x.reshape(-1, 1), rate=RATE, bits=64))
+                self.write("recorded.wav", wav_bytes(0.1 * y.reshape(-1, 1), rate=RATE, bits=64))
+                done = self.run_program("identify", "-o", "f64", "--json", "--first", 0, "--ir-length", TAPS, "song.wav", "recorded.wav", "h.wav")
+                row = schemas.load(done.stdout)["channels"][0]
+                self.assertIn(says, done.stderr.decode())
+                self.assertEqual(row["misadjustment_db"] is not None, known)
+                if x is low: # its power falls by 96 dB in two octaves
+                    (begin, end), = row["not_measured"]
+                    self.assertTrue(2000 < begin < 4000 and end == 8000)
+        self.write("song.wav", wav_bytes(hum.reshape(-1, 1) / 9, rate=RATE, bits=64))
+        said = self.run_program("identify", "--ir-length", TAPS, "--first", 0, "song.wav", "song.wav", "h.wav").stdout.decode()
+        self.assertIn("; misadjustment unknown; ", said)
+
     def test_mistakes(self):
         y = self.play([[decay(self.random, 900, 100, 0.5)]], 0.01)
         fails = lambda *names, says, rc=1: self.fails("identify", "--ir-length", TAPS, *names, says=says, rc=rc)
