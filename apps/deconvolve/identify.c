@@ -35,7 +35,7 @@ enum { FINER = 4 };
 static const double DEFAULT_SECONDS = 0.5, DEFAULT_RATE = 48000;
 static const double SAME = 0.99; // a residual of this part of the one before is no improvement
 static const double ALIKE = 0.9; // correlation from which on errors of two paths are 10 dB larger
-static const double MEASURED = 4, DEVIATIONS = 4; // see add_point; of a mean, for a warning
+static const double MEASURED = 4, DEVIATIONS = 3; // see add_point; of a mean, for a warning
 static const double LEAK = 1e-12;                 // see correlate
 static const double CLOSE = 2; // residuals of less than this ratio, 3 dB, are those at the end
 

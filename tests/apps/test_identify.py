@@ -169,9 +169,8 @@ class Identify(Case):
         path, t = decay(self.random, 900, 100, 0.5), np.arange(SECONDS * RATE) / RATE
         hum = sum(np.sin(2 * np.pi * f * k * t + f * k) / k for f in (110, 138.6, 164.8) for k in range(1, 40))
         low = scipy.signal.sosfilt(scipy.signal.butter(8, 2000, fs=RATE, output="sos"), self.random.standard_normal(len(t)))
-        for x, noise, says, known in ((sweep(4), 0.1, "does not settle", False), (sweep(4), 1e-4, "does not settle", False),
-                                      (np.tile(np.append(sweep(4), np.zeros(8000)), 3), 0.1, "does not settle", False),
-                                      (scipy.signal.chirp(t, 20, SECONDS, 7900), 0.01, "does not settle", False),
+        for x, noise, says, known in ((sweep(4), 1e-4, "does not settle", False), (sweep(12), 0.03, "does not settle", False),
+                                      (sweep(12), 0.01, "does not settle", False),
                                       (hum, 0.01, "nothing is measured from ", False), (hum, 1e-4, "nothing is measured from ", False),
                                       (low, 0.1, "to 8000 Hz, where song.wav is too weak", True)):
             with self.subTest(says=says, noise=noise):
@@ -179,7 +178,7 @@ class Identify(Case):
                 y = echo + noise * echo.std() * self.random.standard_normal(len(x))
                 self.write("song.wav", wav_bytes(0.1 * x.reshape(-1, 1), rate=RATE, bits=64))
                 self.write("recorded.wav", wav_bytes(0.1 * y.reshape(-1, 1), rate=RATE, bits=64))
-                done = self.run_program("identify", "-o", "f64", "--json", "--first", 0, "--ir-length", TAPS, "song.wav", "recorded.wav", "h.wav")
+                done = self.run_program("identify", "-o", "f64", "--json", "--first", 0, "--ir-length", TAPS, "song.wav", "recorded.wav", "h.wav", rc=None)
                 row = schemas.load(done.stdout)["channels"][0]
                 self.assertIn(says, done.stderr.decode())
                 self.assertEqual(row["misadjustment_db"] is not None, known)

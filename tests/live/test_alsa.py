@@ -260,7 +260,7 @@ class Cancel(Live):
             with self.subTest(arguments=arguments):
                 self.fails_live(*arguments, rc=2, says=says)
         self.fails_live("--cancel", 99, "--far-end", 1024, *FILES, says=["fl_in: has ", " input channels; --cancel needs 1025"])
-        self.fails_live("--cancel", 99, "--channels", 500, *FILES, says=["--channels 500: the device has", "beside those of the far end"])
+        self.fails_live("--cancel", 99, "--channels", 500, *FILES, says=["--channels 500: the device has", "free input channels"])
 
 
 class Guards(Live):

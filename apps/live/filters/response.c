@@ -77,17 +77,16 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
                            struct fault *fault)
 {
     const char *path = ir_name_path(ir, NULL);
-    const char *beside = settings->cancel ? " beside those of the far end" : "";
     size_t in = 1, out = SOFA_EARS;
     if (settings->channels > (int64_t)request->max_in)
-        return fault_set(fault, "--channels %lld: the device has %zu input channels%s",
-                         (long long)settings->channels, request->max_in, beside);
+        return fault_set(fault, "--channels %lld: the device has %zu free input channels",
+                         (long long)settings->channels, request->max_in);
     if (!is_turned(settings, ir) && !choose_network_shape(settings, ir, request, &in, &out, fault))
         return false;
     if (settings->out_channels) out = (size_t)settings->out_channels;
     if (in > request->max_in)
-        return fault_set(fault, "%s: needs %zu input channels; the device has %zu%s", path, in,
-                         request->max_in, beside);
+        return fault_set(fault, "%s: needs %zu input channels; the device has %zu free", path, in,
+                         request->max_in);
     if (out > request->max_out)
         return fault_set(fault, "%s: gives %zu output channels; the device has %zu", path, out,
                          request->max_out);
