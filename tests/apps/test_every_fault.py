@@ -138,6 +138,7 @@ class EveryFault(FaultCase):
         np.save("room.npy", np.append(0.5 * sweep, np.zeros(1000)))
         self.every("deconvolve", "sweep.npy", "room.npy", "out.npy", crashes=["alloc"])
         np.save("song.npy", sweep.reshape(2, 1500))
+        np.save("room.npy", sweep.reshape(2, 1500).sum(axis=0) + 0.01 * self.random.standard_normal(1500))
         self.every("identify", "--ir-length", 64, "song.npy", "room.npy", "out.npy", crashes=["alloc"])
         self.every("identify", "--ir-length", 64, "--json", "--first", 0, "song.npy", "room.npy", "out.npy", crashes=["alloc"])
 
