@@ -134,35 +134,29 @@ static bool parse_raw_range(struct camilladsp *c, const yaml_node_t *map, struct
     return true;
 }
 
-static bool parse_conv_source(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
-{
-    const char *type = yaml_node_get_text(&c->yaml, map, "type");
-    if (!type) return false;
-    if (strcmp(type, "Values") == 0) {
-        const yaml_node_t *list = yaml_node_get(&c->yaml, map, "values");
-        return parse_values(c, list ? list : map, impulse);
-    }
-    if (strcmp(type, "Wav") == 0)
-        return yaml_node_get_whole(&c->yaml, map, "channel", 0, NETWORK_MAX_TERMS,
-                                   &impulse->channel) &&
-               parse_file_name(c, map, impulse);
-    if (strcmp(type, "Raw") == 0)
-        return parse_raw_format(c, map, impulse) && parse_raw_range(c, map, impulse) &&
-               parse_file_name(c, map, impulse);
-    return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "type"),
-                           "type: '%.40s' is none of Wav, Raw, Values and Dummy", type);
-}
-
 // Without parameters and as Dummy a Conv filter is a unit impulse.
 static bool parse_conv_filter(struct camilladsp *c, const yaml_node_t *map,
                               struct network_term *term)
 {
     struct impulse impulse = {.source = IMPULSE_FILE};
-    const char *type = yaml_node_text(yaml_node_get(&c->yaml, map, "type"));
-    if (!map || (type && strcmp(type, "Dummy") == 0)) return true;
+    const char *type = map ? yaml_node_get_text(&c->yaml, map, "type") : "Dummy";
+    bool good = false;
+    if (!type || strcmp(type, "Dummy") == 0) return type;
     impulse.line = yaml_node_line(map);
-    return parse_conv_source(c, map, &impulse) &&
-           network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault);
+    if (strcmp(type, "Values") == 0) {
+        const yaml_node_t *list = yaml_node_get(&c->yaml, map, "values");
+        good = parse_values(c, list ? list : map, &impulse);
+    } else if (strcmp(type, "Wav") == 0)
+        good =
+            yaml_node_get_whole(&c->yaml, map, "channel", 0, NETWORK_MAX_TERMS, &impulse.channel) &&
+            parse_file_name(c, map, &impulse);
+    else if (strcmp(type, "Raw") == 0)
+        good = parse_raw_format(c, map, &impulse) && parse_raw_range(c, map, &impulse) &&
+               parse_file_name(c, map, &impulse);
+    else
+        yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "type"),
+                        "type: '%.40s' is none of Wav, Raw, Values and Dummy", type);
+    return good && network_add_impulse(c->network, &impulse, &term->impulse, c->yaml.fault);
 }
 
 // A difference equation without feedback, whose coefficients b are taps.

@@ -96,11 +96,14 @@ static bool fir_convolve(struct fir *ret, const struct fir *a, const struct fir 
     return !status || fault_set(fault, "%s", partita_status_string(status));
 }
 
-static void matrix_allocate(struct matrix *ret, size_t out_channels, size_t in_channels)
+// For all inputs of the network.
+static bool matrix_allocate(const struct matrix_loader *l, struct matrix *ret, size_t out_channels)
 {
+    const size_t in_channels = l->network->in_channels;
     *ret = (struct matrix){.out_channels = out_channels,
                            .in_channels = in_channels,
                            .firs = calloc(out_channels * in_channels, sizeof(struct fir))};
+    return ret->firs || fault_set(l->fault, "%s: out of memory", l->network->path);
 }
 
 static struct fir *matrix_fir(const struct matrix *m, size_t out, size_t in)
@@ -253,16 +256,13 @@ static bool apply_stage(struct matrix_loader *l, const struct network_stage *sta
 static bool compute_stages(struct matrix_loader *l, struct matrix *m)
 {
     const struct network *n = l->network;
-    bool good = true;
-    matrix_allocate(m, n->in_channels, n->in_channels);
-    if (!m->firs) return fault_set(l->fault, "%s: out of memory", n->path);
+    bool good = matrix_allocate(l, m, n->in_channels);
     for (size_t i = 0; good && i < n->in_channels; i++)
         good = matrix_add_unit(m, i, i, 1, l->fault);
     for (size_t s = 0; good && s < n->n_stages; s++) {
         struct matrix next;
-        matrix_allocate(&next, n->stages[s].out_channels, n->in_channels);
-        good = next.firs || fault_set(l->fault, "%s: out of memory", n->path);
-        good = good && apply_stage(l, &n->stages[s], m, &next);
+        good = matrix_allocate(l, &next, n->stages[s].out_channels) &&
+               apply_stage(l, &n->stages[s], m, &next);
         matrix_release(m);
         *m = next;
     }
