@@ -38,10 +38,9 @@ static bool add_argument(char *line, size_t size, char type, lo_arg *argument)
 {
     size_t used = strlen(line), space = size - used;
     int n = 0;
-    if (type == LO_INT32) n = snprintf(line + used, space, " %d", argument->i);
-    else if (type == LO_INT64) n = snprintf(line + used, space, " %lld", (long long)argument->h);
-    else if (type == LO_FLOAT) n = snprintf(line + used, space, " %.9g", (double)argument->f);
-    else if (type == LO_DOUBLE) n = snprintf(line + used, space, " %.17g", argument->d);
+    if (lo_is_numerical_type((lo_type)type))
+        n = snprintf(line + used, space, " %.*Lg", type == LO_FLOAT ? 9 : 17,
+                     lo_hires_val((lo_type)type, argument));
     else if (type == LO_STRING) n = snprintf(line + used, space, " %s", &argument->s);
     else if (type == LO_TRUE || type == LO_FALSE)
         n = snprintf(line + used, space, " %d", type == LO_TRUE);

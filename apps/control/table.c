@@ -88,21 +88,14 @@ static char *split_word(char *text)
     return rest;
 }
 
+// Two words for each of the verbs from CONTROL_ON on, of which the last has one.
 static bool parse_switch(struct control_command *c, const char *argument)
 {
-    static const struct {
-        const char *word;
-        enum control_verb verb;
-    } words[] = {{"on", CONTROL_ON},
-                 {"off", CONTROL_OFF},
-                 {"toggle", CONTROL_TOGGLE},
-                 {"1", CONTROL_ON},
-                 {"0", CONTROL_OFF}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        c->verb = words[i].verb;
-        if (strcmp(argument, words[i].word) == 0) return true;
-    }
-    return false;
+    static const char *const words[] = {"on", "1", "off", "0", "toggle"};
+    size_t i = 0;
+    while (i < sizeof words / sizeof *words && strcmp(argument, words[i]) != 0) i++;
+    c->verb = (enum control_verb)(CONTROL_ON + i / 2);
+    return i < sizeof words / sizeof *words;
 }
 
 // The number of a step is a distance, and at least 0.
