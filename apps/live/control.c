@@ -97,7 +97,8 @@ static void check_recording(struct control *c)
 {
     struct session *s = c->session;
     struct fault fault, message;
-    if (!s->recorder || s->recording_failed || recorder_check(s->recorder, &fault)) return;
+    if (!s->recorder || s->recording_failed || ring_check(recorder_ring(s->recorder), &fault))
+        return;
     s->recording_failed = true;
     fault_set(&message, "%.500s; playing continues without recording", fault.text);
     show_message(c, &message);
@@ -134,8 +135,7 @@ static void update_status(struct control *c, const struct chain_counts *counts, 
     if (now < c->next_line) return;
     c->next_line += 1;
     if (c->next_line < now) c->next_line = now + 1;
-    if (s->settings->json && lines_are_free(&s->lines))
-        lines_put(&s->lines, status_compose_json(s, false));
+    if (s->settings->json) lines_put(&s->lines, status_compose_json(s, false));
     report_xruns(c, counts);
 }
 

@@ -302,9 +302,7 @@ int live_main(const struct settings *settings, struct fault *fault)
     if (!live_check_usage(&live.settings, fault) || !live_check_values(&live.settings, fault))
         return EXIT_USAGE;
     const bool continues = continue_previous(&live);
-    if (!recorder_check_names(&live.settings, live.restart.take, fault) ||
-        !recorder_check_format(&live.settings, fault))
-        return EXIT_FAILED;
+    if (!recorder_check_options(&live.settings, live.restart.take, fault)) return EXIT_FAILED;
     live.waiting.signals = signals_install();
     terminal_remember();
     if (continues) begin_to_wait(&live, "it was lost");

@@ -10,11 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-bool lines_are_free(const struct lines *lines)
-{
-    return !lines->text && !lines->error;
-}
-
 static void lines_drop(struct lines *l)
 {
     free(l->text);
@@ -23,7 +18,8 @@ static void lines_drop(struct lines *l)
 
 void lines_put(struct lines *lines, char *text)
 {
-    *lines = (struct lines){.text = text, .n = text ? strlen(text) : 0, .error = text ? 0 : ENOMEM};
+    if (lines->text || lines->error) free(text);
+    else *lines = (struct lines){text, text ? strlen(text) : 0, 0, text ? 0 : ENOMEM};
 }
 
 // False: nothing more can be written now, or at all.

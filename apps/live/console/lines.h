@@ -14,11 +14,8 @@ struct lines {
     int error; // errno of the write that failed, which ends all output; EPIPE: no reader
 };
 
-// Whether the previous line is written completely.
-bool lines_are_free(const struct lines *lines);
-
-// lines_put takes ownership of `text` as the next line; lines_are_free must be true. lines_push
-// writes as much as fits without blocking.
+// lines_put takes ownership of `text` as the next line. lines_push writes as much as fits without
+// blocking.
 void lines_put(struct lines *lines, char *text);
 void lines_push(struct lines *lines);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "recorder.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,12 +49,6 @@ static bool choose_format(struct audio_info *ret, const struct settings *s, cons
     return measured_choose_format(ret, s, path, fault) &&
            (ret->container != CONTAINER_TEXT ||
             fault_set(fault, "%s: text files hold taps only; use .wav", path));
-}
-
-bool recorder_check_format(const struct settings *settings, struct fault *fault)
-{
-    struct audio_info ignored = {.channels = 1};
-    return !settings->record || choose_format(&ignored, settings, settings->record, fault);
 }
 
 // "dir/name.wav" for take 3 -> "dir/name-3.wav"; for take 1 unchanged.
@@ -124,11 +117,6 @@ struct ring *recorder_ring(struct recorder *recorder)
     return recorder->ring;
 }
 
-bool recorder_check(const struct recorder *recorder, struct fault *fault)
-{
-    return ring_check(recorder->ring, fault);
-}
-
 bool recorder_finish(struct recorder *r, struct sample_counts *ret_counts, struct fault *fault)
 {
     struct fault why, of_file;
@@ -182,14 +170,14 @@ static bool is_same_path(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
-// False if an output is a file that an IR names. One that cannot be read is reported when it is
-// loaded.
+// False if an output, which may be NULL, is a file that an IR names. One that cannot be read is
+// reported when it is loaded.
 static bool differs_from_files(const struct settings *s, const char *out, const char *ir,
                                struct fault *fault)
 {
     struct network network;
     struct fault ignored;
-    if (!route_read(&network, s, ir, NULL, &ignored)) return true;
+    if (!out || !route_read(&network, s, ir, NULL, &ignored)) return true;
     const char **files = calloc((size_t)network_list_files(&network, NULL), sizeof *files);
     const bool good = files ? sigmf_differs(out, files, network_list_files(&network, files), fault)
                             : fault_set(fault, "out of memory");
@@ -198,29 +186,18 @@ static bool differs_from_files(const struct settings *s, const char *out, const 
     return good;
 }
 
-// False if an output, which may be NULL, is a file that is read for a filter.
-static bool differs_from_filters(const struct settings *s, const char *out, struct fault *fault)
+bool recorder_check_options(const struct settings *s, int take, struct fault *fault)
 {
-    bool good = true;
-    for (int i = 0; out && good && i < s->irs.n; i++)
-        good = differs_from_files(s, out, s->irs.words[i], fault);
-    return good;
-}
-
-static bool check_names(const struct settings *s, const char *record, struct fault *fault)
-{
-    if (!differs_from_filters(s, record, fault) || !differs_from_filters(s, s->calls, fault))
-        return false;
-    if (!record || !s->calls || temp_is_special(record)) return true;
-    if (temp_differs(record, &s->calls, 1, fault) && !is_same_path(record, s->calls)) return true;
-    return fault_set(fault, "%s: both --record and --calls name this file; use two files", record);
-}
-
-bool recorder_check_names(const struct settings *settings, int take, struct fault *fault)
-{
-    char *record = settings->record ? name_take(settings->record, take) : NULL;
-    bool good = settings->record && !record ? fault_set(fault, "out of memory")
-                                            : check_names(settings, record, fault);
+    struct audio_info ignored = {.channels = 1};
+    char *record = s->record ? name_take(s->record, take) : NULL;
+    bool good = !s->record || record || fault_set(fault, "out of memory");
+    for (int i = 0; good && i < s->irs.n; i++)
+        good = differs_from_files(s, record, s->irs.words[i], fault) &&
+               differs_from_files(s, s->calls, s->irs.words[i], fault);
+    if (good && record && s->calls && !temp_is_special(record) &&
+        (!temp_differs(record, &s->calls, 1, fault) || is_same_path(record, s->calls)))
+        good =
+            fault_set(fault, "%s: both --record and --calls name this file; use two files", record);
     free(record);
-    return good;
+    return good && (!s->record || choose_format(&ignored, s, s->record, fault));
 }

@@ -4,21 +4,16 @@
 #ifndef PARTITA_APPS_LIVE_RECORDER_H
 #define PARTITA_APPS_LIVE_RECORDER_H
 
-#include <stdint.h>
-
 #include "cli/options.h"
 #include "io/audio.h"
 #include "live/chain/ring.h"
 
 struct recorder;
 
-// False, with a fault, if --record has a name without a format, or --output-format is not one of
-// that format's.
-bool recorder_check_format(const struct settings *settings, struct fault *fault);
-
 // False, with a fault, if the recording of this take or the call log would overwrite an impulse
-// response, or both are one file.
-bool recorder_check_names(const struct settings *settings, int take, struct fault *fault);
+// response, or both are one file, if --record has a name without a format, or if --output-format is
+// not one of that format's.
+bool recorder_check_options(const struct settings *settings, int take, struct fault *fault);
 
 // Warns of recordings that earlier runs with this --record left unfinished, in any of its takes.
 void recorder_report_left(const struct settings *settings);
@@ -27,11 +22,8 @@ void recorder_report_left(const struct settings *settings);
 bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels,
                    double rate, int take, struct fault *fault);
 
-// The ring for frames of float[channels].
+// The ring for frames of float[channels]; ring_check says whether writing has failed.
 struct ring *recorder_ring(struct recorder *recorder);
-
-// False, with the reason, if writing has failed.
-bool recorder_check(const struct recorder *recorder, struct fault *fault);
 
 // Writes the rest of the ring and completes the file under its final name, also if writing failed,
 // for example because the disk was full; the fault then says how much the file holds. The ring
