@@ -39,16 +39,14 @@ struct live {
 
 static bool live_check_usage(const struct settings *s, struct fault *fault)
 {
-    if (s->measure_to && options_are_steered(s))
-        return fault_set(fault, "--measure has nothing to steer; leave out --control, --osc, "
-                                "--scene and --web");
+    if (s->measure_to &&
+        (s->irs.n || s->record || s->calls || s->retry || s->cancel || options_are_steered(s)))
+        return fault_set(fault, "--measure plays a sweep without a filter; leave out --ir, "
+                                "--record, --calls, --retry, --cancel, --control, --osc, --scene "
+                                "and --web");
     if (!s->irs.n && !s->measure_to)
         return fault_set(fault, "needs --ir IR, --config FILE, --scene FILE or --cancel FRAMES (or "
                                 "--measure OUT)");
-    if (s->irs.n && s->measure_to)
-        return fault_set(fault, "--measure plays a sweep; leave out --ir");
-    if (s->measure_to && (s->record || s->calls || s->retry || s->cancel))
-        return fault_set(fault, "--measure excludes --record, --calls, --retry and --cancel");
     if (s->far_end && !s->cancel)
         return fault_set(fault, "--far-end is for --cancel; add it, or leave out --far-end");
     if (s->measure_to && isfinite(s->duration) && (s->duration < 0.1 || s->duration > 600))

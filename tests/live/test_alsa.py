@@ -254,7 +254,7 @@ class Cancel(Live):
         self.alsa()
         self.ir(np.ones((3, 2)))
         for arguments, says in ((["--ir", "ir.wav", "--far-end", 1], "--far-end is for --cancel"),
-                                (["--measure", "m.wav", "--cancel", 99], "--retry and --cancel"),
+                                (["--measure", "m.wav", "--cancel", 99], "--retry, --cancel"),
                                 (["--cancel", 0], "--cancel 0"), (["--cancel", "1e9"], "--cancel 1e9"), (["--cancel", "loud"], "--cancel loud"),
                                 (["--cancel", 99, "--far-end", 0], "--far-end 0")):
             with self.subTest(arguments=arguments):

@@ -34,7 +34,7 @@ struct measure {
     struct device_format format;
     struct deconvolve d; // signal: pause and sweep
     size_t n_pause;
-    atomic_ullong at, calls, losses;
+    atomic_ullong at, losses;
 };
 
 static bool measure_callback(void *user, float *const *out, const float *const *in, size_t n,
@@ -51,7 +51,6 @@ static bool measure_callback(void *user, float *const *out, const float *const *
             recording->samples[c * recording->frames + at + i] = (double)in[c][i];
     // Losses before the sweep are ignored: starting and connecting may cause xruns.
     atomic_fetch_add_explicit(&m->losses, losses != 0 && at > m->n_pause, memory_order_relaxed);
-    atomic_fetch_add_explicit(&m->calls, 1, memory_order_relaxed);
     atomic_store_explicit(&m->at, at + now, memory_order_release);
     return at + now < recording->frames;
 }
@@ -146,13 +145,12 @@ static bool measure_start(struct measure *m, struct fault *fault)
 static int wait_for_end(struct measure *m, int signals, struct fault *fault)
 {
     struct heartbeat heartbeat = {.last_check = clock_seconds()};
-    while (atomic_load_explicit(&m->at, memory_order_acquire) < m->d.recording.frames) {
+    for (uint64_t at;
+         (at = atomic_load_explicit(&m->at, memory_order_acquire)) < m->d.recording.frames;) {
         struct pollfd file = {.fd = signals, .events = POLLIN};
         poll(&file, 1, 50);
-        uint64_t calls = atomic_load_explicit(&m->calls, memory_order_relaxed);
         if (signals_next(signals)) return fault_set(fault, "interrupted") ? EXIT_DONE : EXIT_FAILED;
-        if (heartbeat_check(&heartbeat, calls, clock_seconds(),
-                            calls ? SILENT_SECONDS : START_SECONDS))
+        if (heartbeat_check(&heartbeat, at, clock_seconds(), at ? SILENT_SECONDS : START_SECONDS))
             continue;
         fault_set(fault, "%s: the audio device is lost", m->out.name);
         return EXIT_LOST;
