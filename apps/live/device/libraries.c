@@ -16,29 +16,20 @@ enum { PORT_NAME_SIZE = 32 };
 
 typedef void alsa_handler(const char *file, int line, const char *function, int error,
                           const char *format, ...);
-typedef int alsa_set_handler(alsa_handler *handler);
-typedef void jack_handler(const char *text);
-typedef void jack_set_handler(jack_handler *handler);
-typedef int connect_fn(void *client, const char *source, const char *destination);
-typedef void *register_fn(void *client, const char *name, const char *type, unsigned long flags,
-                          unsigned long buffer_size);
-typedef char *client_name_fn(void *client);
+int snd_lib_error_set_handler(alsa_handler *handler);
+void jack_set_error_function(void (*handler)(const char *text));
+void jack_set_info_function(void (*handler)(const char *text));
+char *jack_get_client_name(void *client);
+int jack_connect(void *client, const char *source, const char *destination);
+void *jack_port_register(void *client, const char *name, const char *type, unsigned long flags,
+                         unsigned long buffer_size);
 
-connect_fn jack_connect;
-register_fn jack_port_register;
+// A library's own function; NULL: it is not loaded.
+#define library(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static bool forbidden;
 static const struct network *named;
 static const char *missing;
-
-// Writes a library's own function to *ret_function, a pointer to a function. dlsym returns
-// functions as POSIX requires; ISO C has no cast for that, hence memcpy.
-static bool find_function(const char *name, void *ret_function)
-{
-    void *found = dlsym(RTLD_NEXT, name);
-    memcpy(ret_function, &found, sizeof found);
-    return found;
-}
 
 static void ignore_alsa(const char *file, int line, const char *function, int error,
                         const char *format, ...)
@@ -53,12 +44,9 @@ static void ignore_jack(const char *text)
 
 void libraries_silence(void)
 {
-    static const char *const jack_setters[] = {"jack_set_error_function", "jack_set_info_function"};
-    alsa_set_handler *set_alsa;
-    jack_set_handler *set_jack;
-    if (find_function("snd_lib_error_set_handler", &set_alsa)) set_alsa(ignore_alsa);
-    for (size_t i = 0; i < sizeof jack_setters / sizeof *jack_setters; i++)
-        if (find_function(jack_setters[i], &set_jack)) set_jack(ignore_jack);
+    if (library(snd_lib_error_set_handler)) library(snd_lib_error_set_handler)(ignore_alsa);
+    if (library(jack_set_error_function)) library(jack_set_error_function)(ignore_jack);
+    if (library(jack_set_info_function)) library(jack_set_info_function)(ignore_jack);
 }
 
 void jack_connections_forbid(void)
@@ -117,21 +105,18 @@ void *jack_port_register(void *client, const char *name, const char *type, unsig
         flags & JACK_PORT_IS_INPUT ? NETWORK_INPUTS : NETWORK_OUTPUTS;
     const char *digits = strrchr(name, '_');
     const size_t i = digits ? strtoul(digits + 1, NULL, 10) : SIZE_MAX;
-    register_fn *next;
-    if (!find_function("jack_port_register", &next)) return NULL;
+    if (!library(jack_port_register)) return NULL;
     if (i < count_ports(direction) && named->ports[direction][i].name)
         name = named->ports[direction][i].name;
-    return next(client, name, type, flags, buffer_size);
+    return library(jack_port_register)(client, name, type, flags, buffer_size);
 }
 
 // The port of the network that is meant by the full name of a port of this client; NULL: none.
 static const struct network_port *find_port(void *client, enum network_direction direction,
                                             const char *full_name)
 {
-    client_name_fn *client_name;
-    if (!count_ports(direction) || !find_function("jack_get_client_name", &client_name))
-        return NULL;
-    const char *name = client_name(client);
+    if (!count_ports(direction) || !library(jack_get_client_name)) return NULL;
+    const char *name = library(jack_get_client_name)(client);
     const size_t n = strlen(name);
     if (strncmp(full_name, name, n) != 0 || full_name[n] != ':') return NULL;
     for (size_t i = 0; i < count_ports(direction); i++) {
@@ -144,15 +129,14 @@ static const struct network_port *find_port(void *client, enum network_direction
 // Returns 0 for success, also where no connection is made.
 int jack_connect(void *client, const char *source, const char *destination)
 {
-    connect_fn *next;
-    if (forbidden || !find_function("jack_connect", &next)) return 0;
+    if (forbidden || !library(jack_connect)) return 0;
     const struct network_port *from = find_port(client, NETWORK_OUTPUTS, source);
     const struct network_port *to = find_port(client, NETWORK_INPUTS, destination);
     const bool chosen = (from && from->connect_to) || (to && to->connect_to);
-    if (!chosen) return next(client, source, destination);
+    if (!chosen) return library(jack_connect)(client, source, destination);
     if (from && from->connect_to) destination = from->connect_to;
     if (to && to->connect_to) source = to->connect_to;
-    const int error = next(client, source, destination);
+    const int error = library(jack_connect)(client, source, destination);
     if (error && error != EEXIST && !missing)
         missing = to && to->connect_to ? to->connect_to : from->connect_to;
     return 0;
