@@ -38,9 +38,8 @@ static float factor_of(double decibels)
     return (float)pow(10, decibels / 20);
 }
 
-struct chain_levels session_levels(const struct session *session)
+struct chain_levels session_levels(const struct session *s)
 {
-    const struct session *s = session;
     struct chain_levels levels = {.input = factor_of(s->state.input_gain),
                                   .cancel = s->state.bypass ? 0 : 1};
     if (s->state.mute) return levels;
@@ -131,9 +130,8 @@ static bool open_device(struct session *s, double rate, struct fault *fault)
     return device_open(&s->stream, &request, &s->format, &s->no_device, fault);
 }
 
-bool session_open(struct session *session, struct settings *settings, int take, struct fault *fault)
+bool session_open(struct session *s, struct settings *settings, int take, struct fault *fault)
 {
-    struct session *s = session;
     s->settings = settings;
     if (!device_choose_pair(&s->in, &s->out, settings, &s->no_device, fault)) return false;
     s->no_device = false;

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json_values.h"
 #include "cli/report.h"
@@ -94,9 +93,8 @@ void status_put_settings(json_t *object, const struct session *s)
     json_object_set_new(j, "bypass", json_boolean(s->state.bypass));
 }
 
-void status_put_all(json_t *object, const struct session *session, bool final)
+void status_put_all(json_t *object, const struct session *s, bool final)
 {
-    const struct session *s = session;
     const char *now = s->ending ? "ending" : "running", *end = s->lost ? "lost" : "ended";
     json_t *j = object, *filters = json_array(), *scenes = json_array();
     struct chain_counts counts = chain_counts(s->chain);

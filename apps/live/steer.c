@@ -131,15 +131,16 @@ static json_t *list_commands(void)
     return list;
 }
 
-static json_t *report_control(void)
+static json_t *report_control(const char *key, json_t *value)
 {
-    return json_report("partita-control/1", command_rows[COMMAND_CONTROL].name);
+    json_t *j = json_report("partita-control/1", command_rows[COMMAND_CONTROL].name);
+    json_object_set_new(j, key, value);
+    return j;
 }
 
 static char *compose_error(const char *text)
 {
-    json_t *j = report_control();
-    json_object_set_new(j, "ok", json_false());
+    json_t *j = report_control("ok", json_false());
     json_object_set_new(j, "error", json_text(text));
     return status_dump(j);
 }
@@ -147,8 +148,7 @@ static char *compose_error(const char *text)
 static char *compose_answer(struct session *s, enum control_id id)
 {
     struct fault warning;
-    json_t *j = report_control();
-    json_object_set_new(j, "ok", json_true());
+    json_t *j = report_control("ok", json_true());
     const double *level =
         control_rows[id].quantity == QUANTITY_DECIBELS ? value_of(&s->state, id) : NULL;
     if (level && steer_doubt_level(control_rows[id].name, *level, &warning))
@@ -185,8 +185,7 @@ void steer_run_waiting(void *waiting, char *line, struct control_reply *reply)
         reply->line = compose_error(reply->fault.text);
         return;
     }
-    json_t *j = report_control();
-    json_object_set_new(j, "ok", json_true());
+    json_t *j = report_control("ok", json_true());
     if (c.id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
     else {
         json_object_set_new(j, "state", json_string(w->ended ? "ending" : "waiting"));
@@ -204,8 +203,7 @@ char *steer_compose_news(struct session *session, const struct filter_set_news *
 
 char *steer_compose_event(const struct session *session)
 {
-    json_t *j = report_control();
-    json_object_set_new(j, "event", json_string("status"));
+    json_t *j = report_control("event", json_string("status"));
     status_put_all(j, session, false);
     return status_dump(j);
 }

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,16 +168,6 @@ static void release_slot(struct filter_slot *slot)
     *slot = (struct filter_slot){0};
 }
 
-// Whether `load` may name a filter with paths between channels, in a run that starts without such.
-// The plan then has all paths; those that a filter lacks are not computed. With two channels that
-// costs up to a tenth more time; with many the plan would be made for far more products than there
-// are.
-static bool may_load_matrix(const struct filter_set *set)
-{
-    return options_are_steered(set->settings) && set->shape.in_channels == 2 &&
-           set->shape.out_channels == 2;
-}
-
 // Loads all files before planning, since the plan depends on all of them.
 static bool load_responses(struct filter_set *set, struct response *responses,
                            const struct filter_set_request *request, struct fault *fault)
@@ -187,7 +176,12 @@ static bool load_responses(struct filter_set *set, struct response *responses,
     *request->ret_ir = irs->words[0];
     if (!response_choose_shape(&set->shape, set->settings, irs->words[0], request, fault))
         return false;
-    set->diagonal = !may_load_matrix(set);
+    // A run may start without paths between channels, and `load` then name a filter with such. The
+    // plan then has all paths; those that a filter lacks are not computed. With two channels that
+    // costs up to a tenth more time; with many the plan would be made for far more products than
+    // there are.
+    set->diagonal = !options_are_steered(set->settings) || set->shape.in_channels != 2 ||
+                    set->shape.out_channels != 2;
     set->kernel = set->settings->max_taps > 0 ? (size_t)set->settings->max_taps : 1;
     for (int i = 0; i < irs->n; i++) {
         *request->ret_ir = irs->words[i];

@@ -2,8 +2,6 @@
 #include "response.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/ir_name.h"
 #include "base/memory.h"
