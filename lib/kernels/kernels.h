@@ -142,7 +142,7 @@ typedef void scale_fn(void *y, const void *x, double s, size_t n);
 // as larger than any number. 0: all samples are zero.
 typedef uint64_t peak_fn(const void *x, size_t n);
 
-// y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n samples: a fade from y to x in
+// y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n < 2^31: a fade from y to x in
 // frames of per_frame samples, 1 or 2. Weights are rounded to the samples' precision.
 typedef void blend_fn(void *y, const void *x, size_t n, size_t per_frame, double first,
                       double slope);

@@ -36,9 +36,9 @@ void KERNEL(blend)(void *y_, const void *x_, size_t n, size_t per_frame, double 
 {
     REAL *y = y_;
     const REAL *x = x_;
-    const unsigned shift = per_frame > 1; // not a division for each sample
-    for (size_t i = 0; i < n; i++) {
-        const REAL weight = (REAL)((first + (double)(i >> shift)) * slope);
+    const unsigned shift = per_frame > 1;        // not a division for each sample
+    for (uint32_t i = 0; i < (uint32_t)n; i++) { // vectors of int32_t become double at once
+        const REAL weight = (REAL)((first + (double)(int32_t)(i >> shift)) * slope);
         y[i] += (x[i] - y[i]) * weight;
     }
 }
