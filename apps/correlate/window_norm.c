@@ -64,14 +64,12 @@ struct lane {
 };
 
 struct window_norm {
-    enum partita_type type;
-    size_t length, in_channels, out_channels, groups, stride;
-    size_t at;           // position of the next frame in its block
-    int64_t until_first; // frames before the one that ends the first wanted window
-    size_t until_next;   // frames before the one that ends the next
-    bool zero_mean;
-    double *template_norms; // [out_channels]
-    double *queue;          // [capacity][groups]: norms of the results that are not divided
+    struct window_norm_request q; // whose template is not read after it was opened
+    size_t at;                    // position of the next frame in its block
+    int64_t until_first;          // frames before the one that ends the first wanted window
+    size_t until_next;            // frames before the one that ends the next
+    double *template_norms;       // [out_channels]
+    double *queue;                // [capacity][groups]: norms of the results that are not divided
     size_t head, n_queued, capacity;
     struct lane *lanes;
     struct moments *parts; // [lanes][length]: .sum: values of this block, behind them the last
@@ -89,7 +87,7 @@ static double energy_at(enum partita_type type, const void *x, size_t i)
 
 static size_t scalars_of(const struct window_norm *w)
 {
-    return type_is_complex(w->type) ? 2 : 1;
+    return type_is_complex(w->q.signal) ? 2 : 1;
 }
 
 // Subtracts the mean of n samples that are `step` apart, and then the mean that rounding left:
@@ -119,15 +117,9 @@ bool window_norm_open(struct window_norm **ret, const struct window_norm_request
     const int64_t length = (int64_t)q->length;
     struct window_norm *w = calloc(1, sizeof *w);
     if (!w) return fault_set(fault, "out of memory");
-    *w = (struct window_norm){.type = q->signal,
-                              .length = q->length,
-                              .in_channels = q->in_channels,
-                              .out_channels = q->out_channels,
-                              .groups = q->groups,
-                              .stride = q->stride,
+    *w = (struct window_norm){.q = *q,
                               .at = (size_t)((q->origin % length + length) % length),
-                              .until_first = q->wanted - q->origin,
-                              .zero_mean = q->zero_mean};
+                              .until_first = q->wanted - q->origin};
     const size_t lanes = q->zero_mean ? q->in_channels * scalars_of(w) : q->groups;
     w->lanes = calloc(lanes, sizeof *w->lanes);
     w->parts = memory_allocate_zeros(lanes * q->length * sizeof *w->parts);
@@ -151,9 +143,9 @@ bool window_norm_open(struct window_norm **ret, const struct window_norm_request
 // Room for n more rows at the end of the queue.
 static bool reserve_rows(struct window_norm *w, size_t n, struct fault *fault)
 {
-    const size_t row = w->groups * sizeof *w->queue;
+    const size_t row = w->q.groups * sizeof *w->queue;
     if (w->head + w->n_queued + n <= w->capacity) return true;
-    if (w->head) memmove(w->queue, w->queue + w->head * w->groups, w->n_queued * row);
+    if (w->head) memmove(w->queue, w->queue + w->head * w->q.groups, w->n_queued * row);
     w->head = 0;
     if (w->n_queued + n <= w->capacity) return true;
     const size_t capacity = 2 * (w->n_queued + n);
@@ -179,37 +171,38 @@ static void sum_moments_backwards(struct moments *parts, size_t n, double refere
 // Adds the next value of a lane; returns the moments of the window that it ends.
 static struct moments slide(struct window_norm *w, size_t lane, double x)
 {
-    struct moments *parts = w->parts + lane * w->length, back = {0};
+    struct moments *parts = w->parts + lane * w->q.length, back = {0};
     struct lane *l = &w->lanes[lane];
     if (w->at == 0) {
-        *l = (struct lane){.reference = w->zero_mean ? x : 0};
-        sum_moments_backwards(parts, w->length, l->reference);
+        *l = (struct lane){.reference = w->q.zero_mean ? x : 0};
+        sum_moments_backwards(parts, w->q.length, l->reference);
     }
     const double d = x - l->reference;
     sum_add(&l->sum, d);
     sum_add(&l->squares, d * d);
     parts[w->at].sum = x;
-    if (w->at + 1 < w->length) back = parts[w->at + 1];
+    if (w->at + 1 < w->q.length) back = parts[w->at + 1];
     return (struct moments){l->sum.high + back.sum, l->squares.high + back.squares};
 }
 
 // Adds one frame of a group; returns the energy of the window that it ends.
 static double slide_energy(struct window_norm *w, const void *x, size_t frame, size_t group)
 {
-    const size_t inputs = w->in_channels / w->groups, at = frame * w->in_channels + group * inputs;
+    const size_t inputs = w->q.in_channels / w->q.groups,
+                 at = frame * w->q.in_channels + group * inputs;
     double energy = 0;
-    for (size_t c = 0; x && c < inputs; c++) energy += energy_at(w->type, x, at + c);
+    for (size_t c = 0; x && c < inputs; c++) energy += energy_at(w->q.signal, x, at + c);
     return slide(w, group, energy).sum;
 }
 
 // Adds one frame of a group; returns the variation of the window that it ends.
 static double slide_variation(struct window_norm *w, const void *x, size_t frame, size_t group)
 {
-    const size_t reals = w->in_channels * scalars_of(w), lanes = reals / w->groups;
-    const double n = (double)w->length;
+    const size_t reals = w->q.in_channels * scalars_of(w), lanes = reals / w->q.groups;
+    const double n = (double)w->q.length;
     double variation = 0, mean_energy = 0;
     for (size_t k = group * lanes; k < (group + 1) * lanes; k++) {
-        const double sample = x ? scalar_get(type_is_double(w->type), x, frame * reals + k) : 0;
+        const double sample = x ? scalar_get(type_is_double(w->q.signal), x, frame * reals + k) : 0;
         const struct moments m = slide(w, k, sample);
         const double whole = n * w->lanes[k].reference + m.sum;
         variation += m.squares - m.sum * m.sum / n;
@@ -221,19 +214,19 @@ static double slide_variation(struct window_norm *w, const void *x, size_t frame
 bool window_norm_feed(struct window_norm *w, const void *x, size_t n, struct fault *fault)
 {
     // The results of n frames, and the row of a frame that ends no result.
-    if (!reserve_rows(w, n / w->stride + 2, fault)) return false;
+    if (!reserve_rows(w, n / w->q.stride + 2, fault)) return false;
     for (size_t i = 0; i < n; i++) {
-        double *row = w->queue + (w->head + w->n_queued) * w->groups;
-        for (size_t g = 0; g < w->groups; g++)
-            row[g] = sqrt(w->zero_mean ? slide_variation(w, x, i, g) : slide_energy(w, x, i, g));
-        w->at = w->at + 1 < w->length ? w->at + 1 : 0;
+        double *row = w->queue + (w->head + w->n_queued) * w->q.groups;
+        for (size_t g = 0; g < w->q.groups; g++)
+            row[g] = sqrt(w->q.zero_mean ? slide_variation(w, x, i, g) : slide_energy(w, x, i, g));
+        w->at = w->at + 1 < w->q.length ? w->at + 1 : 0;
         if (w->until_first > 0) {
             w->until_first--;
         } else if (w->until_next > 0) {
             w->until_next--;
         } else {
             w->n_queued++;
-            w->until_next = w->stride - 1;
+            w->until_next = w->q.stride - 1;
         }
     }
     return true;
@@ -250,12 +243,12 @@ static double normalise(double y, double norm, double template_norm)
 
 void window_norm_divide(struct window_norm *w, void *y, size_t n)
 {
-    const size_t scalars = scalars_of(w), outputs = w->out_channels / w->groups;
-    const bool f64 = type_is_double(w->type);
+    const size_t scalars = scalars_of(w), outputs = w->q.out_channels / w->q.groups;
+    const bool f64 = type_is_double(w->q.signal);
     for (size_t i = 0; i < n; i++) {
-        const double *row = w->queue + (w->head + i) * w->groups;
-        for (size_t k = 0; k < w->out_channels * scalars; k++) {
-            const size_t c = k / scalars, at = i * w->out_channels * scalars + k;
+        const double *row = w->queue + (w->head + i) * w->q.groups;
+        for (size_t k = 0; k < w->q.out_channels * scalars; k++) {
+            const size_t c = k / scalars, at = i * w->q.out_channels * scalars + k;
             const double under = row[c / outputs], template_norm = w->template_norms[c];
             scalar_put(f64, y, at, normalise(scalar_get(f64, y, at), under, template_norm));
         }
