@@ -474,8 +474,7 @@ int channelize_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings};
     struct processes *processes = &job.processes;
-    bool good = usage_join_processes(&job.settings, processes, fault);
-    if (good) good = usage_check(&job.settings, fault), fault->usage = !good;
+    bool good = usage_begin(&job.settings, processes, fault);
     if (processes->rank) job.settings.plot = NULL;
     signal(SIGPIPE, SIG_IGN); // a reader that ends concerns its channel only
     job.source.table = &job.table;

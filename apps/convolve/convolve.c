@@ -409,14 +409,6 @@ static bool compute(struct convolve_job *job, struct fault *fault)
            pass_stats_combine(&job->stats, &job->processes, fault);
 }
 
-static int convolve_run(struct convolve_job *job, struct fault *fault)
-{
-    if (!usage_check(&job->settings, fault)) return EXIT_USAGE;
-    if (!compute(job, fault)) return EXIT_FAILED;
-    *fault->text = 0;
-    return job->processes.rank ? EXIT_DONE : convolve_conclude(job);
-}
-
 static void convolve_release(struct convolve_job *job)
 {
     pass_release(&job->pass);
@@ -436,11 +428,11 @@ static void convolve_release(struct convolve_job *job)
 int convolve_main(const struct settings *settings, struct fault *fault)
 {
     struct convolve_job job = {.settings = *settings};
-    int status = EXIT_FAILED;
     route_adopt(&job.settings);
-    if (usage_join_processes(&job.settings, &job.processes, fault))
-        status = convolve_run(&job, fault);
-    if (job.processes.rank) *fault->text = 0;                // the first speaks for all
+    const bool good = usage_begin(&job.settings, &job.processes, fault) && compute(&job, fault);
+    int status = good ? EXIT_DONE : fault->usage ? EXIT_USAGE : EXIT_FAILED;
+    if (good && !job.processes.rank) status = convolve_conclude(&job);
+    if (good || job.processes.rank) *fault->text = 0;        // the first speaks for all
     status = report_fault(settings->command, fault, status); // while all processes run
     convolve_release(&job);
     processes_end(&job.processes);

@@ -19,16 +19,6 @@ bool is_standard(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
-bool usage_join_processes(struct settings *s, struct processes *processes, struct fault *fault)
-{
-    if (!s->range && !processes_begin(processes, s->argc, s->argv, fault)) return false;
-    s->shared = processes->n > 0;
-    s->launched = processes_launched() > 0;
-    s->quiet = s->quiet || processes->rank;
-    s->verbose = s->verbose && !processes->rank;
-    return true;
-}
-
 bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *s,
                        struct fault *fault)
 {
@@ -61,7 +51,7 @@ static bool check_format(const char *option, const char *type, const char *path,
                      type, path);
 }
 
-bool usage_check(const struct settings *s, struct fault *fault)
+static bool check_options(const struct settings *s, struct fault *fault)
 {
     struct encoding named;
     int n_standard = is_standard(s->operands[1]);
@@ -119,6 +109,16 @@ bool usage_check(const struct settings *s, struct fault *fault)
            check_format("--format", s->format, s->operands[1], fault) &&
            check_format("--ir-format", s->ir_format, s->operands[0], fault) &&
            engine_check(s, fault);
+}
+
+bool usage_begin(struct settings *s, struct processes *processes, struct fault *fault)
+{
+    if (!s->range && !processes_begin(processes, s->argc, s->argv, fault)) return false;
+    s->shared = processes->n > 0;
+    s->launched = processes_launched() > 0;
+    s->quiet = s->quiet || processes->rank;
+    s->verbose = s->verbose && !processes->rank;
+    return check_options(s, fault) || fault_mark(fault, false);
 }
 
 bool usage_check_tune(const struct settings *settings, double rate, struct fault *fault)

@@ -11,11 +11,9 @@
 // Not for an OUT that is left out, which is NULL.
 bool is_standard(const char *path);
 
-bool usage_check(const struct settings *settings, struct fault *fault);
-
-// Joins the processes of mpirun, unless --range is given: the first speaks for all.
-bool usage_join_processes(struct settings *settings, struct processes *processes,
-                          struct fault *fault);
+// Joins the processes of mpirun, unless --range is given: the first speaks for all. Then checks the
+// options.
+bool usage_begin(struct settings *settings, struct processes *processes, struct fault *fault);
 
 // Opens IN.
 bool usage_open_signal(struct audio_reader **ret_reader, const struct settings *settings,

@@ -326,10 +326,9 @@ int correlate_main(const struct settings *settings, struct fault *fault)
 {
     struct job job = {.settings = *settings};
     if (!settings->templates) return convolve_main(settings, fault);
-    bool good = usage_join_processes(&job.settings, &job.processes, fault);
-    if (good) good = usage_check(&job.settings, fault), fault->usage = !good;
-    good = good && open_signal(&job, fault) && load_templates(&job, fault) &&
-           measure_signal(&job, fault) && find_matches(&job, fault);
+    bool good = usage_begin(&job.settings, &job.processes, fault) && open_signal(&job, fault) &&
+                load_templates(&job, fault) && measure_signal(&job, fault) &&
+                find_matches(&job, fault);
     good = processes_agree(&job.processes, good, fault) && print_matches(&job, fault);
     int status = fault->usage ? EXIT_USAGE : EXIT_FAILED;
     if (good) {
