@@ -25,12 +25,8 @@ static const struct encoding FLOATS = {.kind = ENCODING_FLOAT, .bytes = 4};
 static size_t soft_lead(const struct frames *f, size_t lead)
 {
     const double *x = f->data;
-    double before = 0, peak = 0;
-    for (size_t i = 0; i < f->n * f->channels; i++) {
-        if (i < lead * f->channels) before = fmax(before, fabs(x[i]));
-        peak = fmax(peak, fabs(x[i]));
-    }
-    return before <= SOFT * peak ? lead : 0;
+    const double peak = fabs(x[frames_peak(x, f->n * f->channels)]);
+    return fabs(x[frames_peak(x, lead * f->channels)]) <= SOFT * peak ? lead : 0;
 }
 
 static bool read_samples(struct measured *ret, struct audio_reader *reader, double rate,

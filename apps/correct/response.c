@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // `partita response`: measured responses are cut, windowed, smoothed, combined and converted.
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_values.h"
 #include "base/memory.h"
 #include "chart.h"
 #include "cli/commands.h"
@@ -14,6 +16,10 @@
 #include "spectrum.h"
 
 enum { FADED_PART = 4 }; // of what --gate keeps, the last quarter fades out
+
+// Bands of a third of an octave around 10^(k / 10) Hz, 20 Hz to 20 kHz (IEC 61260). A second,
+// within MAX_RESOLVED frames, has frequencies in all of them.
+enum { FIRST_BAND = 13, LAST_BAND = 43, MAX_RESOLVED = 1 << 17 };
 
 struct job {
     struct settings settings;
@@ -120,17 +126,22 @@ static bool average(struct job *job, struct measured *ret, size_t first, size_t 
                          first + (done ? done - 1 : 0) * job->n_files, fault);
 }
 
-static bool sum(const struct job *job, struct measured *ret, struct fault *fault)
+// The sum of all files, or their channels one file after the other.
+static bool add(const struct job *job, struct measured *ret, bool side_by_side, struct fault *fault)
 {
-    size_t frames, channels = ret->channels = job->files->channels;
-    double *const rows = measured_rows(job->files, job->n_files, &frames);
-    for (size_t i = 0; rows && i < channels * frames; i++) {
-        const size_t c = i / frames, at = c * job->n_files * frames + i % frames;
-        double total = 0;
-        for (size_t f = 0; f < job->n_files; f++) total += rows[at + f * frames];
-        rows[i] = total; // not behind what is still to be read
+    size_t frames = 0, row = 0;
+    for (size_t f = 0; f < job->n_files; f++) {
+        const struct measured *m = &job->files[f];
+        if (m->frames > frames) frames = m->frames;
+        ret->channels = side_by_side ? ret->channels + m->channels : m->channels;
     }
-    return take(ret, rows, frames, fault);
+    double *const x = memory_allocate_zeros(ret->channels * frames * sizeof *x);
+    for (const struct measured *m = job->files; x && m < job->files + job->n_files; m++)
+        for (size_t c = 0; c < m->channels; c++) {
+            double *const to = x + (side_by_side ? row++ : c) * frames;
+            for (size_t i = 0; i < m->frames; i++) to[i] += m->samples[c * m->frames + i];
+        }
+    return take(ret, x, frames, fault);
 }
 
 // One file after the other, from the first one on, which it takes.
@@ -156,23 +167,6 @@ static bool cascade(const struct job *job, struct measured *ret, struct fault *f
     return true;
 }
 
-// The channels of all files, one file after the other.
-static bool stack(const struct job *job, struct measured *ret, struct fault *fault)
-{
-    size_t frames = 0;
-    for (size_t f = 0; f < job->n_files; f++) {
-        ret->channels += job->files[f].channels;
-        if (job->files[f].frames > frames) frames = job->files[f].frames;
-    }
-    double *const x = memory_allocate_zeros(ret->channels * frames * sizeof *x);
-    double *to = x;
-    for (size_t f = 0; x && f < job->n_files; f++)
-        for (size_t c = 0; c < job->files[f].channels; c++, to += frames)
-            memcpy(to, job->files[f].samples + c * job->files[f].frames,
-                   job->files[f].frames * sizeof *x);
-    return take(ret, x, frames, fault);
-}
-
 static bool combine(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
@@ -183,8 +177,7 @@ static bool combine(struct job *job, struct fault *fault)
     for (size_t f = 0; smooths && f < job->n_files; f++)
         if (!average(job, &job->files[f], f, 1, fault)) return false;
     if (s->combine == COMBINE_CASCADE) return cascade(job, &job->out, fault);
-    if (s->combine == COMBINE_CHANNELS) return stack(job, &job->out, fault);
-    return sum(job, &job->out, fault);
+    return add(job, &job->out, s->combine == COMBINE_CHANNELS, fault);
 }
 
 static bool change(struct job *job, struct fault *fault)
@@ -211,11 +204,55 @@ static bool write_response(const struct job *job, struct fault *fault)
     if (m->channels > 1)
         return fault_set(fault, "%s: a text has one channel, and the response %zu; use .wav", out,
                          m->channels);
-    const bool good = spectrum_points(&points, m->rate, m->samples, m->frames,
-                                      frames_peak(m->samples, m->frames), fault) &&
+    const bool good = spectrum_points(&points, m->rate, m->samples, m->frames, 0, fault) &&
                       points_write(&points, out, fault);
     points_release(&points);
     return good;
+}
+
+// Peak, level, delay and the mean power within each band below half the rate.
+static bool list_channel(json_t *list, const struct measured *m, const double *x,
+                         struct fault *fault)
+{
+    const size_t peak = frames_peak(x, m->frames), second = (size_t)fmin(m->rate, MAX_RESOLVED);
+    struct points points;
+    if (!spectrum_points(&points, m->rate, x, m->frames, second, fault)) {
+        points_release(&points);
+        return false;
+    }
+    json_t *const bands = json_array();
+    const struct partita_design_point *p = points.list, *const last = p + points.n - 1;
+    while (p < last && p->frequency < pow(10, (FIRST_BAND - 0.5) / 10)) p++;
+    for (int k = FIRST_BAND; k <= LAST_BAND && pow(10, (k + 0.5) / 10) < m->rate / 2; k++) {
+        double power = 0, n = 0;
+        for (; p < last && p->frequency < pow(10, (k + 0.5) / 10); p++, n++)
+            power += pow(10, p->decibels / 10);
+        json_array_append_new(bands, json_finite(10 * log10(power / n)));
+    }
+    points_release(&points);
+    json_array_append_new(list, json_pack("{s:o, s:o, s:I, s:f, s:o}", "peak",
+                                          json_finite(fabs(x[peak])), "level_db",
+                                          json_finite(10 * log10(frames_energy(x, m->frames))),
+                                          "delay_frames", (json_int_t)peak, "delay_seconds",
+                                          (double)peak / m->rate, "bands_db", bands));
+    return true;
+}
+
+static bool print_json(const struct job *job, FILE *to, struct fault *fault)
+{
+    const struct measured *m = &job->out;
+    json_t *j = json_report("partita-response/1", command_rows[COMMAND_RESPONSE].name);
+    json_t *list = json_array();
+    bool good = true;
+    for (size_t c = 0; good && c < m->channels; c++)
+        good = list_channel(list, m, m->samples + c * m->frames, fault);
+    json_object_update_new(j, json_pack("{s:o, s:o, s:I, s:I, s:o}", "out",
+                                        json_text(job->settings.files[job->n_files]), "rate_hz",
+                                        json_rate(m->rate), "frames", (json_int_t)m->frames,
+                                        "files", (json_int_t)job->n_files, "channels", list));
+    if (good) return json_print(j, to) || fault_set(fault, "standard output: cannot write");
+    json_decref(j);
+    return false;
 }
 
 static bool finish(const struct job *job, struct fault *fault)
@@ -228,7 +265,8 @@ static bool finish(const struct job *job, struct fault *fault)
     const struct chart chart = {
         .taps = m->samples, .channels = m->channels, .n = m->frames, .rate = m->rate};
     if (s->plot && !chart_write(&chart, s->plot, fault)) return false;
-    if (!s->quiet)
+    if (s->json && !print_json(job, to, fault)) return false;
+    if (!s->json && !s->quiet)
         fprintf(to, "%zu channel%s of %zu frame%s, peak %.4g at frame %zu, %.3f ms\n", m->channels,
                 m->channels == 1 ? "" : "s", m->frames, m->frames == 1 ? "" : "s", level, peak,
                 1e3 * (double)peak / m->rate);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "io/frames.h"
 
 enum { MIN_LENGTH = 1 << 12, MAX_LENGTH = 1 << 17, PRESSURE = 94, PRESSURE_MEAN = 40 };
 #define FLOOR 1e-5              // of the largest magnitude, for its logarithm
@@ -116,11 +117,12 @@ static double complex *open_spectrum(const double *samples, size_t frames, size_
     return x;
 }
 
-bool spectrum_points(struct points *ret, double rate, const double *x, size_t frames, size_t origin,
+bool spectrum_points(struct points *ret, double rate, const double *x, size_t frames, size_t least,
                      struct fault *fault)
 {
+    const size_t origin = frames_peak(x, frames);
     size_t n = MIN_LENGTH;
-    while (n < frames) n *= 2;
+    while (n < frames || n < least) n *= 2;
     double complex *const bins = open_spectrum(x, frames, n);
     *ret = (struct points){malloc(n / 2 * sizeof *ret->list), malloc(n / 2 * sizeof *ret->degrees),
                            bins ? n / 2 : 0};

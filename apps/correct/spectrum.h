@@ -15,9 +15,9 @@ size_t spectrum_length(const struct points *points, double rate);
 bool spectrum_of_points(struct points *points, double rate, double *ret, size_t n, const char *name,
                         struct fault *fault);
 
-// The points of a response at multiples of rate / n, with n a power of 2 above its frames; time 0
-// is the frame `origin`.
-bool spectrum_points(struct points *ret, double rate, const double *x, size_t frames, size_t origin,
+// The points of a response at multiples of rate / n, with n a power of 2 above its frames and above
+// `least`; time 0 is its peak.
+bool spectrum_points(struct points *ret, double rate, const double *x, size_t frames, size_t least,
                      struct fault *fault);
 
 // Replaces a response by that of minimum phase with its magnitudes.

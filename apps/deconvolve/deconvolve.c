@@ -78,12 +78,10 @@ bool deconvolve_allocate(struct deconvolve *d, struct fault *fault)
 static void warn_of_clipping(const struct deconvolve *d)
 {
     const double *x = d->recording.samples;
-    double peak = 0;
+    const size_t n = d->recording.frames * d->recording.channels;
+    const double peak = fabs(x[frames_peak(x, n)]);
     size_t clipped = 0;
-    for (size_t i = 0; i < d->recording.frames * d->recording.channels; i++) {
-        peak = fmax(peak, fabs(x[i]));
-        clipped += fabs(x[i]) >= CLIPPED;
-    }
+    for (size_t i = 0; i < n; i++) clipped += fabs(x[i]) >= CLIPPED;
     // A float recording may exceed full scale, and a normalized one reaches it once.
     if (clipped > 1 && peak <= 1)
         report_warning(&d->settings, "%s: %zu samples at full scale; record at a lower level",

@@ -87,19 +87,13 @@ static void draw_line(cairo_t *cairo, double x0, double y0, double x1, double y1
 static void draw_mark(const struct panel *panel, bool across, double value, const char *text)
 {
     cairo_t *c = panel->cairo;
-    const double bottom = panel->top + panel->height;
+    const double x = across ? pixel_x(panel, value) : panel->left;
+    const double y = across ? panel->top + panel->height : pixel_y(panel, value);
     set_colour(c, grid_colour);
-    if (across) {
-        const double x = pixel_x(panel, value);
-        draw_line(c, x, panel->top, x, bottom);
-        set_colour(c, panel_ink);
-        panel_text(c, text, NUMBER_SIZE, x, bottom + 21, 0);
-    } else {
-        const double y = pixel_y(panel, value);
-        draw_line(c, panel->left, y, panel->left + panel->width, y);
-        set_colour(c, panel_ink);
-        panel_text(c, text, NUMBER_SIZE, panel->left - 9, y + 5, 1);
-    }
+    draw_line(c, x, y, across ? x : x + panel->width, across ? panel->top : y);
+    set_colour(c, panel_ink);
+    if (across) panel_text(c, text, NUMBER_SIZE, x, y + 21, 0);
+    else panel_text(c, text, NUMBER_SIZE, x - 9, y + 5, 1);
 }
 
 static void draw_linear_marks(const struct panel *panel, bool across)

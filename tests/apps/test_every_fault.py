@@ -156,7 +156,7 @@ class EveryFault(FaultCase):
         self.write("rew.txt", b"Hz dB degrees\n100 70 0\n400 73 -10\n4000 64 0\n")
         self.write("room.wav", wav_bytes(np.append([[20000]], self.random.integers(-900, 900, (900, 1)), axis=0), rate=8000))
         self.every("response", "--smoothing", 3, "--trim", -50, "room.wav", "room.wav", "out.wav")
-        self.every("response", "--combine", "cascade", "--rate", 8000, "--minimum-phase", "rew.txt", "room.wav", "out.frd")
+        self.every("response", "--combine", "cascade", "--json", "--rate", 8000, "--minimum-phase", "rew.txt", "room.wav", "out.frd")
         self.settings = {"FAULT_OWN": "1"}  # libsoxr and cairo use memory without checking that they got it
         self.every("response", "--combine", "channels", "--resample", 6000, "room.wav", "room.wav", "out.npy")
         if b"without cairo" not in self.run_program("response", "--plot", "p.png", "room.wav", "p.wav", rc=None).stderr:

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.signal
 
 import rig
+import schemas
 from rig import Case, parse_wav, wav_bytes
 from test_deconvolve import decay
 
@@ -144,6 +145,28 @@ class Response(Case):
                                ("* Data start", "", "no line '* Data start', with which the header of Room EQ Wizard")):
             self.write("bad.txt", self.read("rew.txt").replace(old.encode(), new.encode()))
             self.fails("response", "bad.txt", "f.wav", says="bad.txt: " + says)
+
+    def test_json(self):
+        self.save("long.wav", [decay(self.random, RATE, 100, 0.5), decay(self.random, RATE, 130, -0.3)])
+        report = lambda *given: schemas.load(self.run_program("response", "--json", "--replace", *given).stdout)
+        said = report("-o", "f64", "long.wav", "out.wav")
+        self.assertEqual((said["files"], said["frames"], said["rate_hz"]), (1, RATE, RATE))
+        n = 1 << 16
+        f = np.arange(n // 2) * RATE / n
+        for x, channel in zip(parse_wav(self.read("out.wav"))[1].T, said["channels"]):
+            peak = np.argmax(np.abs(x))
+            self.assertEqual((channel["delay_frames"], channel["peak"]), (peak, abs(x[peak])))
+            self.assertEqual(channel["delay_seconds"], peak / RATE)
+            self.assertAlmostEqual(channel["level_db"], 10 * np.log10(np.sum(x ** 2)), delta=1e-9)
+            power = np.abs(np.fft.rfft(x, n)[:n // 2]) ** 2
+            self.assertEqual(len(channel["bands_db"]), 44 - 13)
+            for k, level in enumerate(channel["bands_db"], 13):
+                inside = abs(np.log10(np.maximum(f, 1)) - k / 10) < 0.05
+                self.assertAlmostEqual(level, 10 * np.log10(power[inside].mean()), delta=1e-6)
+        np.save("high.npy", self.a[0])
+        bands = report("--rate", "1M", "high.npy", "out.wav")["channels"][0]["bands_db"]
+        self.assertIsNone(bands[0])  # 2^17 frames of 1 MHz have a frequency each 7.6 Hz
+        self.assertEqual(len(report("--rate", "8k", "high.npy", "out.wav")["channels"][0]["bands_db"]), 23)  # to 3.5 kHz
 
     def test_resampling_keeps_the_frequency_response(self):
         f = np.arange(100, 15000, 100)

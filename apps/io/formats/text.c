@@ -39,9 +39,8 @@ static bool text_next_line(struct audio_reader *r, struct text *t, bool *ret_end
     bool comment = false;
     int c;
     while ((c = text_next_byte(r, t)) >= 0 && c != '\n') {
-        comment = comment || c == '#';
+        comment = comment || c == '#' || (n + 1 == sizeof t->line && *t->line == REMARK);
         if (comment) continue;
-        if (n + 1 == sizeof t->line && *t->line == REMARK) continue;
         if (n + 1 == sizeof t->line)
             return fault_set(fault, "%s: line %llu: longer than %d characters", r->source.name,
                              (unsigned long long)t->line_number + 1, MAX_LINE - 1);
