@@ -105,8 +105,12 @@ static void draw_impulse(const struct plot *plot)
         plot->cairo, MARGIN, 640, HALF,
         320,         x,      y,   sum ? "Impulse response of the sum" : "Impulse response"};
     panel_frame(&panel);
-    if (plot->impulse.n <= MAX_STEMS) panel_stems(&panel, &plot->impulse, panel_curve_colour);
-    else panel_curve(&panel, &plot->impulse, panel_curve_colour, false);
+    if (plot->impulse.n > MAX_STEMS) panel_curve(&panel, &plot->impulse, panel_curve_colour, false);
+    for (size_t i = 0; plot->impulse.n <= MAX_STEMS && i < plot->impulse.n; i++) {
+        double taps[2] = {0, plot->impulse.y[i]};
+        const struct curve stem = {(double[2]){(double)i, (double)i}, taps, 2};
+        panel_curve(&panel, &stem, panel_curve_colour, false);
+    }
 }
 
 static void draw_delay(const struct plot *plot)

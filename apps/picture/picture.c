@@ -169,23 +169,6 @@ void panel_curve(const struct panel *panel, const struct curve *curve, struct co
     cairo_restore(c); // of clip, with width and dashes
 }
 
-void panel_stems(const struct panel *panel, const struct curve *curve, struct colour colour)
-{
-    cairo_t *c = panel->cairo;
-    clip(panel);
-    set_colour(c, colour);
-    cairo_set_line_width(c, 1.2);
-    for (size_t i = 0; i < curve->n; i++) {
-        const double x = pixel_x(panel, curve->x[i]), y = pixel_y(panel, curve->y[i]);
-        cairo_move_to(c, x, pixel_y(panel, 0));
-        cairo_line_to(c, x, y);
-        cairo_stroke(c);
-        cairo_arc(c, x, y, 2.6, 0, 2 * M_PI);
-        cairo_fill(c);
-    }
-    cairo_restore(c);
-}
-
 void picture_open(struct picture *ret, double width, double height)
 {
     ret->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);

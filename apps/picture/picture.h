@@ -48,9 +48,6 @@ void panel_frame(const struct panel *panel);
 void panel_curve(const struct panel *panel, const struct curve *curve, struct colour colour,
                  bool dashed);
 
-// Dots on stems from 0.
-void panel_stems(const struct panel *panel, const struct curve *curve, struct colour colour);
-
 struct picture {
     cairo_t *cairo;
     cairo_surface_t *surface;
