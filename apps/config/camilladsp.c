@@ -352,36 +352,6 @@ static bool add_step(struct camilladsp *c, const yaml_node_t *step)
                            "type: '%.40s' is no linear filter; only Filter and Mixer are", type);
 }
 
-// Sample rate and number of inputs.
-static bool parse_devices(struct camilladsp *c, const yaml_node_t *root)
-{
-    const yaml_node_t *devices = yaml_node_get(&c->yaml, root, "devices"),
-                      *capture = yaml_node_get(&c->yaml, devices, "capture");
-    size_t rate = 0, channels = 0;
-    if (!yaml_node_get_whole(&c->yaml, devices, "samplerate", 1, MAX_RATE, &rate) ||
-        !yaml_node_get_whole(&c->yaml, capture, "channels", 1, NETWORK_MAX_CHANNELS, &channels))
-        return false;
-    if (!rate || !channels)
-        return yaml_node_fault(&c->yaml, devices ? devices : root, "devices: needs %s",
-                               rate ? "capture: channels" : "samplerate");
-    c->network->rate = (double)rate;
-    c->network->in_channels = c->channels = channels;
-    return true;
-}
-
-static bool check_outputs(struct camilladsp *c, const yaml_node_t *root)
-{
-    const yaml_node_t *playback =
-        yaml_node_get(&c->yaml, yaml_node_get(&c->yaml, root, "devices"), "playback");
-    size_t channels = c->channels;
-    if (!yaml_node_get_whole(&c->yaml, playback, "channels", 1, NETWORK_MAX_CHANNELS, &channels))
-        return false;
-    c->network->out_channels = c->channels;
-    return channels == c->channels ||
-           yaml_node_fault(&c->yaml, playback, "has %zu channels; the pipeline ends with %zu",
-                           channels, c->channels);
-}
-
 static bool parse_root(struct camilladsp *c)
 {
     const yaml_node_t *root = yaml_document_get_root_node(&c->yaml.document);
@@ -390,14 +360,28 @@ static bool parse_root(struct camilladsp *c)
                          "%s: is no configuration of CamillaDSP, which has devices, "
                          "filters, mixers and a pipeline",
                          c->network->path);
-    if (!parse_devices(c, root)) return false;
+    const yaml_node_t *devices = yaml_node_get(&c->yaml, root, "devices"),
+                      *capture = yaml_node_get(&c->yaml, devices, "capture"),
+                      *playback = yaml_node_get(&c->yaml, devices, "playback"), *pipeline;
+    size_t rate = 0, in = 0, out = 0; // 0: not stated
+    if (!yaml_node_get_whole(&c->yaml, devices, "samplerate", 1, MAX_RATE, &rate) ||
+        !yaml_node_get_whole(&c->yaml, capture, "channels", 1, NETWORK_MAX_CHANNELS, &in) ||
+        !yaml_node_get_whole(&c->yaml, playback, "channels", 1, NETWORK_MAX_CHANNELS, &out))
+        return false;
+    if (!rate || !in)
+        return yaml_node_fault(&c->yaml, devices ? devices : root, "devices: needs %s",
+                               rate ? "capture: channels" : "samplerate");
+    c->network->rate = (double)rate;
+    c->network->in_channels = c->channels = in;
     c->filters = yaml_node_get(&c->yaml, root, "filters");
     c->mixers = yaml_node_get(&c->yaml, root, "mixers");
-    const yaml_node_t *pipeline;
     if (!yaml_node_get_list(&c->yaml, root, "pipeline", &pipeline)) return false;
     for (size_t i = 0; i < yaml_node_count(pipeline); i++)
         if (!add_step(c, yaml_node_element(&c->yaml, pipeline, i))) return false;
-    return check_outputs(c, root);
+    c->network->out_channels = c->channels;
+    return !out || out == c->channels ||
+           yaml_node_fault(&c->yaml, playback, "has %zu channels; the pipeline ends with %zu", out,
+                           c->channels);
 }
 
 bool camilladsp_parse(struct network *network, char *text, struct fault *fault)

@@ -236,9 +236,8 @@ static void go_to_start(struct screen *s)
     s->showed_keys = s->shows_keys;
 }
 
-void screen_draw(struct screen *screen, const struct session *session, const char *message)
+void screen_draw(struct screen *s, const struct session *session, const char *message)
 {
-    struct screen *s = screen;
     const struct filter_set_view f = filter_set_view(session->filters);
     const size_t lines = OTHER_LINES + (size_t)(session->settings->cancel > 0) +
                          n_meters(session_inputs(session)) + n_meters(f.out_channels);
