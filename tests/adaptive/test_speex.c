@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SpeexDSP's echo canceller beside ours, at the same block and length: noise and speech at the far
 // end, a voice at the near end, a path that changes. Ours removes at least as much of the echo.
+// Lines of half seconds are drawn by bench/convergence.py.
 #include "echo.h"
 
 #include <speex/speex_echo.h>
@@ -12,6 +13,9 @@ static spx_int16_t to_int16(double x)
 {
     return (spx_int16_t)lrint(fmax(fmin(x, 0.99), -0.99) * 32768);
 }
+
+// State space, NLMS, SpeexDSP.
+enum { OURS, NLMS, SPEEX, CANCELLERS };
 
 static void run_speex(double *residual, const double *far_end, const double *near_end)
 {
@@ -30,25 +34,29 @@ static void run_speex(double *residual, const double *far_end, const double *nea
     speex_echo_state_destroy(echo);
 }
 
-static void run_ours(double *residual, const double *far_end, const double *near_end)
+static void run_ours(double *residual, const double *far_end, const double *near_end,
+                     enum partita_adaptive_control control)
 {
-    const struct partita_adaptive_options options = {
-        .type = PARTITA_F64, .taps = TAPS, .block = BLOCK, .whole_blocks = true};
+    const struct partita_adaptive_options options = {.type = PARTITA_F64,
+                                                     .control = control,
+                                                     .taps = TAPS,
+                                                     .block = BLOCK,
+                                                     .whole_blocks = true};
     struct partita_adaptive *adaptive;
     assert_ok(partita_adaptive_create(&options, &adaptive));
     partita_adaptive_process(adaptive, residual, near_end, &far_end, FRAMES);
     partita_adaptive_destroy(adaptive);
 }
 
-// How much of the echo is removed in seconds first .. end-1, dB: what is left is the difference of
-// residual and near end without echo.
+// How much of the echo is removed within half seconds first .. end-1, dB: what is left is the
+// difference of residual and near end without echo.
 static double removed(const double *residual, const double *echo, const double *voice,
-                      const size_t seconds[2])
+                      const size_t halves[2])
 {
+    const size_t first = halves[0] * RATE / 2, end = halves[1] * RATE / 2;
     double left = 0;
-    for (size_t i = seconds[0] * RATE; i < seconds[1] * RATE; i++)
-        left += pow(residual[i] - voice[i], 2);
-    return in_db(power_of(echo + seconds[0] * RATE, (seconds[1] - seconds[0]) * RATE) / left);
+    for (size_t i = first; i < end; i++) left += pow(residual[i] - voice[i], 2);
+    return in_db(power_of(echo + first, end - first) / left);
 }
 
 static void removes_as_much(void **state)
@@ -56,12 +64,13 @@ static void removes_as_much(void **state)
     static const char *const phases[] = {"2nd second",    "4th second",
                                          "with a voice",  "2nd second after it",
                                          "of a new path", "6th second of it"};
-    static const size_t seconds[][2] = {{1, 2}, {3, 4}, {4, 8}, {9, 10}, {11, 12}, {15, 16}};
-    enum { PHASES = sizeof seconds / sizeof *seconds };
+    static const size_t halves[][2] = {{2, 4}, {6, 8}, {8, 16}, {18, 20}, {22, 24}, {30, 32}};
+    enum { PHASES = sizeof halves / sizeof *halves };
     const bool speech = *(const bool *)*state;
     double *x = malloc(FRAMES * sizeof *x), *voice = malloc(FRAMES * sizeof *x);
     double *near_end = malloc(FRAMES * sizeof *x), *residual = malloc(FRAMES * sizeof *x);
-    double means[PHASES][2] = {{0}}, sums[2] = {0};
+    double means[PHASES][CANCELLERS] = {{0}}, curves[2 * SECONDS][CANCELLERS] = {{0}};
+    double sums[CANCELLERS] = {0};
     for (int round = 0; round < ROUNDS; round++) {
         char name[32];
         snprintf(name, sizeof name, "speex %d", round);
@@ -78,19 +87,29 @@ static void removes_as_much(void **state)
             voice[i] += 0.001 * normal(&random);
             near_end[i] = echo[i] + voice[i];
         }
-        for (int k = 0; k < 2; k++) {
-            (k ? run_speex : run_ours)(residual, x, near_end);
+        for (int k = 0; k < CANCELLERS; k++) {
+            if (k == SPEEX) run_speex(residual, x, near_end);
+            else
+                run_ours(residual, x, near_end,
+                         k == NLMS ? PARTITA_ADAPTIVE_NLMS : PARTITA_ADAPTIVE_STATE_SPACE);
             for (size_t p = 0; p < PHASES; p++)
-                means[p][k] += removed(residual, echo, voice, seconds[p]) / ROUNDS;
+                means[p][k] += removed(residual, echo, voice, halves[p]) / ROUNDS;
+            for (size_t i = 0; i < 2 * SECONDS; i++)
+                curves[i][k] += removed(residual, echo, voice, (const size_t[]){i, i + 1}) / ROUNDS;
         }
         free(echo);
     }
     for (size_t p = 0; p < PHASES; p++) {
-        printf("# %s: %.1f dB, SpeexDSP %.1f dB\n", phases[p], means[p][0], means[p][1]);
-        for (int k = 0; k < 2; k++) sums[k] += means[p][k] / PHASES;
+        printf("# %s: %.1f dB, NLMS %.1f dB, SpeexDSP %.1f dB\n", phases[p], means[p][OURS],
+               means[p][NLMS], means[p][SPEEX]);
+        for (int k = 0; k < CANCELLERS; k++) sums[k] += means[p][k] / PHASES;
     }
-    printf("# mean: %.1f dB, SpeexDSP %.1f dB\n", sums[0], sums[1]);
-    assert_true(sums[0] >= sums[1] && means[2][0] >= means[2][1]);
+    printf("# mean: %.1f dB, NLMS %.1f dB, SpeexDSP %.1f dB\n", sums[OURS], sums[NLMS],
+           sums[SPEEX]);
+    for (size_t i = 0; i < 2 * SECONDS; i++)
+        printf("# curve %s %zu %.2f %.2f %.2f\n", speech ? "speech" : "noise", i, curves[i][OURS],
+               curves[i][NLMS], curves[i][SPEEX]);
+    assert_true(sums[OURS] >= sums[SPEEX] && means[2][OURS] >= means[2][SPEEX]);
     free(x);
     free(voice);
     free(near_end);
