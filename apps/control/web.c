@@ -93,17 +93,18 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status)
     return send_text(c, status, "application/json", text);
 }
 
-// The address as it was given, and the names of this machine for its own programs.
+// The address as it was given, and the names of this machine for its own programs. Browsers leave
+// out the port 80.
 static bool is_own_host(const struct web *w, const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
     const char *port = strrchr(w->host, ':');
-    bool found = strcmp(host, w->host) == 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const size_t n = strlen(names[i]);
-        found = found || (strncasecmp(host, names[i], n) == 0 && strcmp(host + n, port) == 0);
+        if (!strncasecmp(host, names[i], n) && !strcmp(host[n] ? host + n : ":80", port))
+            return true;
     }
-    return found;
+    return strcmp(host, w->host) == 0;
 }
 
 // Takes the same time for every wrong token of the right length.

@@ -138,7 +138,7 @@ class Requests(Web):
                 (403, "POST", "/command", {"Origin": "null"}),
                 (403, "POST", "/command", {"Origin": "http://127.0.0.1:%d" % (self.port + 1)}),
                 (403, "GET", "/", {"Host": "evil.example:%d" % self.port}),
-                (403, "POST", "/command", {"Host": "evil.example"}),
+                (403, "POST", "/command", {"Host": "evil.example"}), (403, "POST", "/command", {"Host": "127.0.0.1"}),
                 (403, "POST", "/load?name=a.wav", {"Host": own + ".evil.example", "Origin": "http://" + own + ".evil.example"}),
                 (404, "GET", "/etc/passwd", {}), (404, "POST", "//command", {}), (404, "GET", "/../../x", {}),
                 (405, "GET", "/command", {}), (405, "POST", "/", {}), (405, "DELETE", "/", {}), (405, "PUT", "/load?name=a.wav", {})):
@@ -162,6 +162,20 @@ class Requests(Web):
         for bad in ("0", "65536", "host:80", "1.2.3.4", "1.2.3.4:", ":80", "[]:80", "[:80", "[127.0.0.1]:80", "[::1", "localhost",
                     "localhost.:80", "local:80"):
             self.fails_live("--ir", "ir.wav", *DEVICES, "--web", bad, rc=2, says="--web " + bad)
+        self.quits(child)
+
+    def test_port_80(self):
+        """Browsers leave it out of Host and Origin."""
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                free.bind(("127.0.0.1", 80))
+            except OSError:
+                self.skipTest("port 80 cannot be used")
+        self.port = 80
+        child = self.begin()
+        for host, status in (("127.0.0.1", 200), ("localhost", 200), ("127.0.0.1:80", 200), ("127.0.0.1:81", 403), ("127.0.0.2", 403)):
+            self.assertEqual(self.request("POST", "/command", "status", Host=host, Origin="http://" + host)[0], status)
         self.quits(child)
 
     def test_token(self):
