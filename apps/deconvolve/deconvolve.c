@@ -111,7 +111,7 @@ void deconvolve_print(struct deconvolve *d, size_t channel, int64_t latency, jso
     json_object_update_new(row, fields);
     json_array_append_new(d->list, row);
     d->any = d->any || any;
-    if (d->settings.json) return;
+    if (d->settings.json || d->settings.quiet) return;
     fprintf(d->to, "channel %zu: ", channel + 1);
     if (any) fprintf(d->to, "latency %lld frames", (long long)latency);
     if (any && d->response.rate > 0) fprintf(d->to, ", %.3f ms", 1e3 * seconds);

@@ -129,13 +129,15 @@ class Identify(Case):
         print("# %.1f dB" % (10 * np.log10(differs / echo)))
 
     def test_text(self):
-        self.play([[decay(self.random, 1500, 100, 0.5)]] * 2, 0.01)
+        y = self.play([[decay(self.random, 1500, 100, 0.5)]] * 2, 0.01)
         said = self.run_program("identify", "--ir-length", "128ms", "song.wav", "recorded.wav", "h.wav").stdout.decode()
         self.assertRegex(said, r"^channel 1: latency 100 frames, 6\.250 ms; ERLE 4\d\.\d dB; misadjustment -\d\d\.\d dB; converged after "
                                r"\d+\.\d s; \d passes\nchannel 2: latency 100 frames")
         np.save("song.npy", self.x.T)
-        said = self.run_program("identify", "--ir-length", TAPS, "song.npy", "recorded.wav", "-", rc=0).stderr.decode()
-        self.assertIn("; converged after ", said)
+        np.save("recorded.npy", y.T)
+        said = self.run_program("identify", "--ir-length", TAPS, "song.npy", "recorded.npy", "h.npy").stdout.decode()
+        self.assertRegex(said, r"; converged after \d+ frames; ")
+        self.assertEqual(self.run_program("identify", "-q", "--ir-length", TAPS, "song.wav", "recorded.wav", "h.wav").stdout, b"")
 
     def test_levels_change_nothing(self):
         """By a power of two: the same bits."""
@@ -198,6 +200,9 @@ class Identify(Case):
         self.write("short.wav", wav_bytes(y[:3 * TAPS // 2], rate=RATE, bits=64))
         fails("song.wav", "other.wav", "h.wav", says="other.wav: no response to song.wav was found in it")
         fails("silence.wav", "recorded.wav", "h.wav", says="silence.wav: is silent")
+        self.write("block.wav", wav_bytes(y[:60], rate=RATE, bits=64))  # less than one: no channel of it is silent
+        said = self.fails("identify", "--ir-length", 1, "--first", 0, "block.wav", "block.wav", "h.wav", says="block.wav: 60 frames of it")
+        self.assertNotIn("silent", said)
         fails("song.wav", "silence.wav", "h.wav", says="silence.wav: no response to song.wav was found in it")
         fails("song.wav", "short.wav", "h.wav", says="or use a shorter --ir-length")
         fails("--first", 1 << 25, "song.wav", "recorded.wav", "h.wav", says="0 frames of it depend on song.wav")
