@@ -120,12 +120,14 @@ static bool check_given(const bool given[MAX_OPTION_ROWS], const char *list, boo
 bool option_words_fit(const struct settings *s, const bool given[MAX_OPTION_ROWS],
                       struct fault *fault)
 {
-    const char *const kind = s->operands[0];
+    const char *kind = s->operands[0];
     const char *unfit = "|section|exact-gains|linear-phase|tail|gain|delay|invert|";
     if (s->command == COMMAND_DESIGN && strcmp(kind, "eq") == 0)
         unfit = "|cutoff|ripple|equiripple|minimum-phase|delay|invert|";
-    if (s->command == COMMAND_DESIGN && strcmp(kind, "crossover") == 0)
+    if (s->command == COMMAND_DESIGN && strcmp(kind, "crossover") == 0) {
         unfit = "|cutoff|ripple|equiripple|minimum-phase|width|attenuation|section|exact-gains|";
+        kind = "crossover, whose frequencies stand before OUT";
+    }
     if (s->command == COMMAND_DESIGN) return check_given(given, unfit, false, kind, fault);
     if (!s->templates && s->mad > 0) return fault_set(fault, "--mad needs --templates");
     return !s->templates ||

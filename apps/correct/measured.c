@@ -131,8 +131,8 @@ bool measured_load_all(struct measured *files, size_t *ret_n, const struct setti
                 "response --resample",
                 path, m->rate, files->rate, s->files[0]);
         if (m->channels != files->channels && s->combine != COMBINE_CHANNELS)
-            return fault_set(fault, "%s: %zu channels differ from the %zu of %s", path, m->channels,
-                             files->channels, s->files[0]);
+            return fault_set(fault, "%s: %zu channels differ from the %zu of %s; all need the same",
+                             path, m->channels, files->channels, s->files[0]);
     }
     return s->replace || temp_is_special(out) || access(out, F_OK) != 0 ||
            fault_set(fault, "%s: exists; name the output last, or replace it with --replace", out);

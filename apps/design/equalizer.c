@@ -22,7 +22,7 @@ static bool parse_bands(struct job *job, struct fault *fault)
     const int n = (int)c->bands;
     const int inverted = s->invert ? number_parse_list(s->invert, QUANTITY_COUNT, ways, n) : 0;
     if (s->gains && number_parse_list(s->gains, QUANTITY_DECIBELS, gains, n) != n)
-        return fault_set(fault, "--gain %s: is no list of %d numbers of decibels", s->gains, n);
+        return fault_set(fault, "--gain %s: is no list of decibels of length %d", s->gains, n);
     if (s->delays && number_parse_list(s->delays, QUANTITY_FRAMES, delays, n) != n)
         return fault_set(fault, "--delay %s: is no list of %d times or numbers of frames",
                          s->delays, n);
@@ -90,8 +90,9 @@ bool equalizer_parse(struct job *job, struct fault *fault)
     if (!(s->rate > 0))
         return fault_set(fault, "%s needs --rate, for example --rate 48k", job->kind);
     if (eq && s->n_operands != 3 && !(s->n_operands == 2 && s->sections.n))
-        return fault_set(fault, "eq needs one list or --section, and OUT, but %d name%s given",
-                         s->n_operands - 1, s->n_operands == 2 ? " is" : "s are");
+        return fault_set(fault, "eq needs one list or --section, and OUT, but %d name%s given%s",
+                         s->n_operands - 1, s->n_operands == 2 ? " is" : "s are",
+                         s->sections.n ? "; a section of several words stands in quotes" : "");
     if (!eq && (c->bands < 2 || c->bands > PARTITA_MAX_BANDS))
         return fault_set(fault, "crossover needs 1 to %d frequencies, and OUT",
                          PARTITA_MAX_BANDS - 1);

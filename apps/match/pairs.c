@@ -111,10 +111,12 @@ static bool choose_windows(struct job *job, struct fault *fault)
     if (!options_resolve_times(&job->settings, job->rate, fault)) return false;
     job->lag = (size_t)s->max_lag;
     job->window = s->window ? (size_t)s->window : job->frames;
-    const char *option = job->window > job->frames           ? "window"
-                         : job->lag >= job->window           ? "max-lag"
+    const char *option = job->lag >= job->window             ? "max-lag"
                          : (size_t)s->overlap >= job->window ? "overlap"
                                                              : NULL;
+    if (job->window > job->frames)
+        return fault_set(fault, "--window: has %zu frames, and %s only %llu", job->window,
+                         s->files[0], (unsigned long long)job->frames);
     if (option)
         return fault_set(fault, "--%s: must be below the %zu frames of a window; %s has %llu",
                          option, job->window, s->files[0], (unsigned long long)job->frames);

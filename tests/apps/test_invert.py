@@ -211,7 +211,7 @@ class Invert(Case):
                 (["a.wav", "tone.wav"], 1, "tone.wav: channel 1: has no peak; partita deconvolve makes"),
                 (["--positions", "two.wav", "quiet.wav"], 1, "quiet.wav: channel 2: is silent"),
                 (["a.wav", "44.wav"], 1, "44.wav: sample rate 44100 Hz differs from the 48000 Hz of a.wav"),
-                (["two.wav", "a.wav"], 1, "a.wav: 1 channels differ from the 2 of two.wav"),
+                (["two.wav", "a.wav"], 1, "a.wav: 1 channels differ from the 2 of two.wav; all need the same"),
                 (["h.npy"], 2, "h.npy: its sample rate is unknown; add --rate"),
                 (["z.npy"], 1, "z.npy: complex samples"),
                 (["absent.wav"], 1, "absent.wav: cannot open"),
@@ -227,6 +227,7 @@ class Invert(Case):
                 (["--phase", "mixed", "--pre-time", "900ms", "a.wav"], 1, "--pre-time 0.9: must be from 0.001 to 0.34"),
                 (["--phase", "mixed", "--pre-time", 0, "a.wav"], 2, "--pre-time 0: use --phase minimum"),
                 (["--pre-time", 10, "a.wav"], 2, "--phase-limit, --pre-time and --pre-level need --phase mixed"),
+                (["--pre-time", -1, "a.wav"], 2, "--pre-time -1: is not a time in seconds from 0 to 60"),
                 (["--boost", 61, "a.wav"], 2, "--boost 61: is not a number of decibels from 0 to 60"),
                 ([], 2, "needs RESPONSE... FILTER, but 1 file name is given")):
             with self.subTest(arguments=arguments):
