@@ -93,8 +93,7 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status)
     return send_text(c, status, "application/json", text);
 }
 
-// The address as it was given, and the names of this machine for its own programs. Browsers leave
-// out the port 80.
+// The address as it was given, and the names of this machine; browsers leave out the port 80.
 static bool is_own_host(const struct web *w, const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};

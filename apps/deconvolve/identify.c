@@ -117,8 +117,7 @@ static bool choose_length(struct deconvolve *d, struct fault *fault)
         return fault_set(fault, "%s: is silent", operand_name(s, 0));
     d->first = s->first;
     if (s->first == NOT_GIVEN && !find_first(d, fault)) return false;
-    // A block holds LANES at least.
-    const size_t unknowns = size_max(r->frames * d->signal.channels, LANES);
+    const size_t unknowns = size_max(r->frames * d->signal.channels, LANES); // at least a block
     const double useful = useful_frames(d);
     fault_set(fault,
               "%s: %.0f frames of it depend on %s; for %zu taps record at least %zu, or use a "

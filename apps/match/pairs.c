@@ -118,8 +118,7 @@ static bool choose_windows(struct job *job, struct fault *fault)
         return fault_set(fault, "--window: has %zu frames, and %s only %llu", job->window,
                          s->files[0], (unsigned long long)job->frames);
     if (option)
-        return fault_set(fault, "--%s: must be below the %zu frames of a window; %s has %llu",
-                         option, job->window, s->files[0], (unsigned long long)job->frames);
+        return fault_set(fault, "--%s: must be below the window's %zu frames", option, job->window);
     job->n_windows = (job->frames - job->window) / (job->window - (size_t)s->overlap) + 1;
     job->part = PART_SAMPLES / job->signals.n + 8 * job->lag;
     if (held || job->part > job->window) job->part = job->window;

@@ -199,9 +199,9 @@ class Results(Pairs):
 class Mistakes(Pairs):
     def test_options(self):
         for options, says, rc in (([], "needs --max-lag, for example --max-lag 500", 2),
-                                  (["--max-lag", 3000], "--max-lag: must be below the 3000 frames of a window", 1),
+                                  (["--max-lag", 3000], "--max-lag: must be below the window's 3000 frames", 1),
                                   (["--max-lag", 9, "--window", 3001], "--window: has 3001 frames, and two.wav only 3000", 1),
-                                  (["--max-lag", 9, "--window", 90, "--overlap", 90], "--overlap: must be below the 90 frames", 1)):
+                                  (["--max-lag", 9, "--window", 90, "--overlap", 90], "--overlap: must be below the window's 90 frames", 1)):
             self.fails("pairs", *options, "two.wav", "y.npy", says=says, rc=rc)
         self.fails("pairs", "--max-lag", 9, "two.wav", "y.wav", says="y.wav: results are an .npy array; its name ends in .npy", rc=2)
         self.fails("pairs", "--max-lag", 9, "two.wav", says="name", rc=2)
