@@ -83,15 +83,12 @@ bool measured_is_table(const char *path)
            path_ends_with(path, ".txt");
 }
 
-bool measured_load(struct measured *ret, const struct settings *settings, const char *path,
+bool measured_load(struct measured *ret, const struct settings *s, const char *path,
                    struct fault *fault)
 {
-    const struct audio_request request = {.path = path,
-                                          .max_channels = options_max_channels(settings),
-                                          .rate = settings->rate,
-                                          .wake_fd = -1};
+    const struct audio_request request = {
+        .path = path, .max_channels = options_max_channels(s), .rate = s->rate, .wake_fd = -1};
     struct audio_reader *reader = NULL;
-    const struct settings *s = settings;
     bool known; // taps, if it is no table
     *ret = (struct measured){.samples = NULL};
     container_of_name(path, &known);
@@ -113,10 +110,9 @@ void measured_warn(const struct measured *measured, const struct settings *setti
         if (*warnings[i]->text) report_warning(settings, "%s", warnings[i]->text);
 }
 
-bool measured_load_all(struct measured *files, size_t *ret_n, const struct settings *settings,
+bool measured_load_all(struct measured *files, size_t *ret_n, const struct settings *s,
                        struct fault *fault)
 {
-    const struct settings *s = settings;
     const char *const out = s->files[s->n_operands - 1];
     for (*ret_n = 0; *ret_n + 1 < (size_t)s->n_operands; ++*ret_n) {
         const char *path = s->files[*ret_n];
@@ -239,10 +235,9 @@ bool measured_store(const double *rows, const struct audio_info *info, const cha
     return true;
 }
 
-bool measured_write(const struct measured *measured, const struct settings *settings,
-                    const char *path, struct fault *fault)
+bool measured_write(const struct measured *m, const struct settings *settings, const char *path,
+                    struct fault *fault)
 {
-    const struct measured *m = measured;
     struct audio_info info = {
         .channels = m->channels, .rate = m->rate, .frames = m->frames, .rank = 2};
     return measured_choose_format(&info, settings, path, fault) &&
