@@ -125,7 +125,7 @@ static const struct partita_problem live_up = {
     }                                                                                              \
     (meter)->fail_at = 0
 
-// What only streams have: filters of paths, edited filters, clones.
+// What only streams have: filters of paths, edited filters, clones, morphs.
 static void stream_objects(struct meter *meter, const struct partita_filter *filter,
                            struct partita_stream *stream)
 {
@@ -154,6 +154,14 @@ static void stream_objects(struct meter *meter, const struct partita_filter *fil
     UNTIL_OK(meter, before, partita_stream_clone(stream, &clone),
              clone == (struct partita_stream *)1);
     partita_stream_close(clone);
+    assert_int_equal(meter->n_live, before);
+    if (strcmp(plan->engine->name, "cpu/partitioned")) return;
+    const struct partita_filter *const basis[] = {filter, filter};
+    const double weights[] = {0.5, 2};
+    struct partita_stream *morph = (struct partita_stream *)1;
+    UNTIL_OK(meter, before, partita_stream_open_morph(plan, basis, 2, weights, &morph),
+             morph == (struct partita_stream *)1);
+    partita_stream_close(morph);
     assert_int_equal(meter->n_live, before);
 }
 

@@ -177,6 +177,19 @@ static void streams(void **state)
     REFUSED(ARG, "ret_stream is NULL", partita_stream_open(o.stream_plan, o.of_stream, NULL));
     REFUSED(ARG, "of another plan", partita_stream_open(o.stream_plan, o.filter, &stream));
     REFUSED(STATE, "bounded", partita_stream_open(o.layer, o.filter, &stream));
+    const struct partita_filter *const basis[] = {o.of_stream, o.filter};
+    const double weights[] = {1, (double)NAN};
+    REFUSED(ARG, "plan is NULL", partita_stream_open_morph(NULL, basis, 1, weights, &stream));
+    REFUSED(ARG, "n_filters = 9",
+            partita_stream_open_morph(o.stream_plan, basis, 9, weights, &stream));
+    REFUSED(ARG, "filters[1]: of another plan",
+            partita_stream_open_morph(o.stream_plan, basis, 2, weights, &stream));
+    REFUSED(ARG, "not all of them are finite",
+            partita_stream_open_morph(o.stream_plan, basis, 1, weights + 1, &stream));
+    REFUSED(UNSUPPORTED, "cannot morph",
+            partita_stream_open_morph(o.stream_plan, basis, 1, weights, &stream));
+    REFUSED_SILENTLY(ARG, partita_stream_morph(NULL, weights, 0));
+    REFUSED_SILENTLY(UNSUPPORTED, partita_stream_morph(o.stream, weights, 0));
     REFUSED(ARG, "stream is NULL", partita_stream_process_queued(NULL, y, x, 1, memory));
     REFUSED(ARG, "queue is NULL", partita_stream_process_queued(o.stream, y, x, 1, NULL));
     REFUSED(UNSUPPORTED, "no queues", partita_stream_process_queued(o.stream, y, x, 1, memory));
@@ -439,6 +452,33 @@ static void templates(void **state)
 #undef REFUSED_WITH
 }
 
+static void adaptive_filters(void **state)
+{
+    const struct partita_adaptive_options none = {.channels = 1}, one = {.channels = 1, .taps = 8};
+    struct partita_adaptive *adaptive;
+    struct partita_adaptive_stats stats;
+    (void)state;
+    REFUSED(ARG, "options is NULL", partita_adaptive_create_sized(NULL, 0, &adaptive));
+    REFUSED(ARG, "taps = 0", partita_adaptive_create(&none, &adaptive));
+    assert_ok(partita_adaptive_create(&one, &adaptive));
+    REFUSED(ARG, "adaptive is NULL", partita_adaptive_taps(NULL, 0, memory));
+    REFUSED(ARG, "channel = 1", partita_adaptive_taps(adaptive, 1, memory));
+    REFUSED_SILENTLY(ARG, partita_adaptive_stats(NULL, &stats));
+    REFUSED(ARG, "state is NULL", partita_adaptive_save(adaptive, NULL));
+    REFUSED(STATE, "damaged", partita_adaptive_restore(adaptive, memory, 64));
+    partita_adaptive_destroy(adaptive);
+}
+
+static void corrections(void **state)
+{
+    const struct partita_correction none = {.frames = 0};
+    struct partita_correction_report report;
+    double *const taps = (double *)memory;
+    (void)state;
+    REFUSED(ARG, "responses is NULL", partita_correction_average(&none, NULL, taps));
+    REFUSED(ARG, "taps is NULL", partita_correction_taps(&none, taps, NULL, &report));
+}
+
 // Whether a call of the function is among those that were made; NAME and NAME_sized are one.
 static bool was_tested(const char *name, size_t length)
 {
@@ -451,9 +491,10 @@ static bool was_tested(const char *name, size_t length)
 
 static void every_function(void **state)
 {
-    static const char *const headers[] = {"problem",     "plan",      "filter",   "stream", "bank",
-                                          "channelizer", "design",    "sequence", "decode", "pairs",
-                                          "templates",   "equalizer", "advanced", "partita"};
+    static const char *const headers[] = {"problem",  "plan",        "filter",    "stream",
+                                          "bank",     "channelizer", "design",    "sequence",
+                                          "decode",   "pairs",       "templates", "equalizer",
+                                          "advanced", "partita",     "adaptive",  "correction"};
     static char text[1 << 16];
     size_t functions = 0;
     (void)state;
@@ -486,7 +527,8 @@ int main(void)
         cmocka_unit_test(spectra),      cmocka_unit_test(designs),
         cmocka_unit_test(wisdoms),      cmocka_unit_test(sequences),
         cmocka_unit_test(channelizers), cmocka_unit_test(pairs_of_signals),
-        cmocka_unit_test(templates),    cmocka_unit_test(every_function),
+        cmocka_unit_test(templates),    cmocka_unit_test(adaptive_filters),
+        cmocka_unit_test(corrections),  cmocka_unit_test(every_function),
     };
     char name[] = "/tmp/partita-refusals-XXXXXX";
     captured = mkstemp(name);
