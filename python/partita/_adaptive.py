@@ -3,9 +3,9 @@
 import numpy as np
 
 from partita import _arrays, _objects
-from partita._errors import check, log
+from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
-from partita._problem import choice, positive
+from partita._problem import choice, number, positive
 
 _CONTROLS = {"state-space": lib.PARTITA_ADAPTIVE_STATE_SPACE, "nlms": lib.PARTITA_ADAPTIVE_NLMS,
              "fixed": lib.PARTITA_ADAPTIVE_FIXED}
@@ -34,6 +34,10 @@ class AdaptiveFilter(_objects.Running):
     dtype : str or dtype, optional
         Samples: "f32" or "f64".
 
+    Notes
+    -----
+    One thread at a time may call a filter: a second one gets a RuntimeError.
+
     Examples
     --------
     >>> generator = np.random.default_rng(1)
@@ -49,14 +53,15 @@ class AdaptiveFilter(_objects.Running):
 
     def __init__(self, taps, *, channels=1, block=256, whole_blocks=False, control="state-space", constraint="rotating",
                  step=0.0, gain=0.0, drift=0.0, silence=0.0, dtype="f32"):
-        self._type = _arrays.type_name(dtype)
+        self._type = choice("dtype", _arrays.type_name(dtype), {"f32": "f32", "f64": "f64"})
         self._taps, self._channels = positive("taps", taps), positive("channels", channels)
         self.block = positive("block", block)
         options = ffi.new("struct partita_adaptive_options *", {
             "type": _arrays.TYPES[self._type][0], "channels": self._channels, "taps": self._taps, "block": self.block,
             "whole_blocks": bool(whole_blocks), "control": choice("control", control, _CONTROLS),
-            "constraint": choice("constraint", constraint, _CONSTRAINTS), "step": float(step), "gain": float(gain),
-            "drift": float(drift), "silence": float(silence), "log": log()})
+            "constraint": choice("constraint", constraint, _CONSTRAINTS), "step": number("step", step),
+            "gain": number("gain", gain), "drift": number("drift", drift), "silence": number("silence", silence),
+            "log": log()})
         self._owner = _objects.Owner("adaptive", _objects.create("adaptive", lib.partita_adaptive_create, options))
         self.latency = lib.partita_adaptive_latency(self._owner.c)
         super().__init__()
@@ -110,6 +115,8 @@ class AdaptiveFilter(_objects.Running):
 
     def restore(self, state):
         """Continues from what `save` of a filter with equal options returned, bit for bit; StateError if it is not that."""
+        require_type("state", state, (bytes, bytearray, memoryview, np.ndarray),
+                     "bytes that AdaptiveFilter.save returned are needed")
         with self._alone():
             log()
             check(lib.partita_adaptive_restore(self._c, ffi.from_buffer(state), len(state)), "restore")

@@ -8,7 +8,7 @@ from partita import _arrays, _objects, _stream, _taps
 from partita._errors import check, failure, log, require_type
 from partita._partita import ffi, lib
 from partita._plan import Filter, explanation
-from partita._problem import natural, optional, positive
+from partita._problem import natural, number, optional, positive
 
 _STATES = {
     lib.PARTITA_SLOT_FREE: "free", lib.PARTITA_SLOT_OPEN: "open", lib.PARTITA_SLOT_SWAPPING: "swapping",
@@ -101,9 +101,9 @@ class Bank(_objects.Running):
             "latency": natural("latency", latency),
             "signal": _arrays.TYPES[self._type][0],
             "taps_type": _arrays.TYPES[self._taps_type][0],
-            "sample_rate": 0 if sample_rate is None else float(sample_rate),
+            "sample_rate": optional(number, "sample_rate", sample_rate) or 0,
             "device": name,
-            "error_budget": 0 if error_budget is None else float(error_budget),
+            "error_budget": optional(number, "error_budget", error_budget) or 0,
             "log": log(),
         })
         self._owner = _objects.Owner("bank", _objects.create("bank", lib.partita_bank_create, options))

@@ -5,7 +5,7 @@ import numpy as np
 from partita import _arrays, _objects, _taps
 from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
-from partita._problem import natural, optional, positive
+from partita._problem import natural, number, optional, positive
 
 
 class ChannelFilter:
@@ -80,7 +80,7 @@ class Channelizer(_objects.Running):
             "n_taps": positive("n_taps", n_taps),
             "stride": positive("stride", stride),
             "block": optional(positive, "block", block) or 0,
-            "sample_rate": float(sample_rate),
+            "sample_rate": number("sample_rate", sample_rate),
             "threads": positive("threads", threads),
             "log": log(),
         })
@@ -138,7 +138,7 @@ class Channelizer(_objects.Running):
             "taps_type": _arrays.TYPES[name][0],
             "up": positive("up", up),
             "stride": positive("stride", stride),
-            "bandwidth": 0 if bandwidth is None else float(bandwidth),
+            "bandwidth": optional(number, "bandwidth", bandwidth) or 0,
         })
         with self._control:
             pointer = _objects.create("channel_filter", lib.partita_channel_filter_create, self._c, channel)
@@ -165,7 +165,7 @@ class Channelizer(_objects.Running):
             If as many channels are open as there can be.
         """
         with self._control:
-            filter_c, centre = self._of(filter), float(centre)
+            filter_c, centre = self._of(filter), number("centre", centre)
             channel = _objects.returned("size_t", lib.partita_channelizer_open, self._c, filter_c, centre, what="open")
             self._open[channel] = filter
             return channel
@@ -187,8 +187,8 @@ class Channelizer(_objects.Running):
             filter = self._open.get(channel) if filter is None else filter
             if filter is None:
                 raise ValueError(f"channel = {channel}: is not open")
-            status = lib.partita_channelizer_change(self._c, natural("channel", channel), self._of(filter), float(centre),
-                                                    natural("fade", fade))
+            status = lib.partita_channelizer_change(self._c, natural("channel", channel), self._of(filter),
+                                                    number("centre", centre), natural("fade", fade))
             check(status, f"change of channel {channel}")
             self._open[channel] = filter
 

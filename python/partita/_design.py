@@ -7,7 +7,7 @@ import numpy as np
 
 from partita._errors import check, log
 from partita._partita import ffi, lib
-from partita._problem import choice, optional, positive
+from partita._problem import choice, number, optional, positive
 
 _KINDS = {
     "lowpass": lib.PARTITA_DESIGN_LOW_PASS,
@@ -33,19 +33,12 @@ class Achieved(typing.NamedTuple):
     width: float
 
 
-def _number(name, value):
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} = {value!r}: a number is needed") from None
-
-
 def _chosen(name, value):
     """A number other than 0, which is None in C: `boost=0` is not the default boost."""
-    number = 0.0 if value is None else _number(name, value)
-    if value is not None and number == 0:
+    chosen = 0.0 if value is None else number(name, value)
+    if value is not None and chosen == 0:
         raise ValueError(f"{name} = {value!r}: a number other than 0 is needed; without it the default holds")
-    return number
+    return chosen
 
 
 def _numbers(name, value):
@@ -53,7 +46,7 @@ def _numbers(name, value):
     values = () if value is None else tuple(value) if isinstance(value, (tuple, list, np.ndarray)) else (value,)
     if len(values) > 2:
         raise ValueError(f"{name} = {value!r}: one frequency, or two for a band")
-    return tuple(_number(name, v) for v in values)
+    return tuple(number(name, v) for v in values)
 
 
 def _points(name, value):
@@ -128,7 +121,7 @@ class Design:
         design = ffi.new("struct partita_design *", {
             "kind": choice("kind", self.kind, _KINDS),
             "method": choice("method", self.method, _METHODS),
-            "rate": _number("rate", self.rate),
+            "rate": number("rate", self.rate),
             "cutoff": _numbers("cutoff", self.cutoff),
             **{name: _chosen(name, getattr(self, name)) for name in ("width", "attenuation", "ripple")},
             "taps": optional(positive, "taps", self.taps) or 0,

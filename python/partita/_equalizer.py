@@ -6,10 +6,10 @@ import typing
 
 import numpy as np
 
-from partita._design import _chosen, _number, _points
+from partita._design import _chosen, _points
 from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
-from partita._problem import choice, natural, optional, positive
+from partita._problem import choice, natural, number, optional, positive
 
 _KINDS, _FAMILIES, _PHASES = (
     {name[len(prefix):].lower().replace("_", "-"): getattr(lib, name) for name in dir(lib) if name.startswith(prefix)}
@@ -127,9 +127,9 @@ def crossover(frequencies, *, family="linkwitz-riley", order=4, gain=0.0, delay=
             raise ValueError(f"{name} = {value!r}: one value, or {count} in a list; at most {lib.PARTITA_MAX_BANDS} bands")
         return [convert(name, v) for v in values]
 
-    at, orders = each("frequencies", frequencies, _number, bands - 1), each("order", order, positive, bands - 1)
+    at, orders = each("frequencies", frequencies, number, bands - 1), each("order", order, positive, bands - 1)
     families = each("family", family, lambda name, value: choice(name, value, _FAMILIES), bands - 1)
-    fields = {"bands": bands, "crossing": list(zip(at, families, orders)), "gain": each("gain", gain, _number),
+    fields = {"bands": bands, "crossing": list(zip(at, families, orders)), "gain": each("gain", gain, number),
               "delay": each("delay", delay, natural),
               "inverted": each("inverted", inverted, lambda name, v: choice(name, v, {False: False, True: True}))}
     return _make("crossover", fields, (bands,), rate, phase, taps, tail)

@@ -47,6 +47,14 @@ def positive(name, value):
     return natural(name, value, 1)
 
 
+def number(name, value):
+    """The value as a float."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} = {value!r}: a number is needed") from None
+
+
 def optional(convert, name, value):
     """None, or the converted value."""
     return None if value is None else convert(name, value)

@@ -4,10 +4,10 @@ import typing
 
 import numpy as np
 
-from partita._design import _chosen, _number, _points
+from partita._design import _chosen, _points
 from partita._errors import check, log, require_type
 from partita._partita import ffi, lib
-from partita._problem import choice, positive
+from partita._problem import choice, number, positive
 
 __all__ = ["Report", "average", "house_curve", "invert", "match", "smooth"]
 
@@ -57,7 +57,7 @@ def _call(function, responses, rate, *out, target=None, mean="energy", phase="mi
     points = _points("target", house_curve(target) if isinstance(target, str) else target)
     out = [np.empty(responses.shape[-1]) if item is None else item for item in out]
     correction = ffi.new("struct partita_correction *", {
-        "rate": _number("rate", rate), "frames": responses.shape[-1], "positions": responses.size // responses.shape[-1],
+        "rate": number("rate", rate), "frames": responses.shape[-1], "positions": responses.size // responses.shape[-1],
         "taps": taps or 0, "mean": choice("mean", mean, _MEANS), "phase": choice("phase", phase, _PHASES),
         "target": ffi.cast("struct partita_design_point *", points.ctypes.data) if len(points) else ffi.NULL,
         "target_count": len(points), "log": log(),

@@ -69,7 +69,11 @@ def test_what_does_not_fit_is_refused():
         partita.AdaptiveFilter(0)
     with pytest.raises(ValueError, match="step = 1.5: from"):
         partita.AdaptiveFilter(10, step=1.5)
-    with pytest.raises(ValueError, match="type"):
+    with pytest.raises(TypeError, match="step = 'a': a number is needed"):
+        partita.AdaptiveFilter(10, step="a")
+    with pytest.raises(ValueError, match="dtype = 'cf32': one of 'f32', 'f64'"):
         partita.AdaptiveFilter(10, dtype="cf32")
+    with pytest.raises(TypeError, match="bytes that AdaptiveFilter.save returned are needed"):
+        canceller.restore("text")
     with pytest.raises(ValueError, match="control = 'kalman': one of 'state-space', 'nlms', 'fixed'"):
         partita.AdaptiveFilter(10, control="kalman")

@@ -9,7 +9,7 @@ from partita._arrays import is_tensor
 from partita._errors import check, log
 from partita._options import get_threads
 from partita._partita import ffi, lib
-from partita._problem import optional, positive
+from partita._problem import number, optional, positive
 from partita._signal import dtypes
 
 _MATCH = np.dtype([("template", np.intp), ("time", np.int64), ("value", float)])  # as struct partita_match
@@ -100,7 +100,7 @@ def match_templates(signal, templates, *, threshold=None, mad=None, distance=Non
     if distance is not None and distance > _FARTHEST:
         raise ValueError(f"distance = {distance}: at most {_FARTHEST}")
     for name, value in (("threshold", threshold), ("mad", mad)):
-        if value is not None and not float(value) > 0:
+        if value is not None and not number(name, value) > 0:
             raise ValueError(f"{name} = {value!r}: a number above 0 is needed")
     delays = _table("delays", 0 if delays is None else delays, (count, channels), np.int64)
     weights = _table("weights", 1 / channels if weights is None else weights, (count, channels), float)
