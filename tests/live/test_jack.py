@@ -275,10 +275,11 @@ class Lost(Played):
 
     def test_retry(self):
         """The user's changes, the time played and the number of the recording are kept, twice."""
+        duration = 5 + 2 * rig_live.SLOWER # two restarts, and what is typed, take less
         self.ir(self.taps[:5], "b.wav")
         self.start_server(period=256)
         child, controller, _ = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *SYSTEM, "--record", "rec.wav",
-                                                  "--gain", -6, "--retry", "--duration", 7, "--fade", 20, "--json",
+                                                  "--gain", -6, "--retry", "--duration", duration, "--fade", 20, "--json",
                                                   stdout=subprocess.PIPE)
         self.line(child)
         os.write(controller, b"+nbmwDI")
@@ -300,7 +301,7 @@ class Lost(Played):
         self.assertEqual(child.returncode, 0)
         frames = [len(parse_wav(self.read(name))[1]) for name in ("rec.wav", "rec-2.wav", "rec-3.wav")]
         self.assertGreater(min(frames), 0)
-        self.assertLess(abs(sum(frames) - 7 * 48000), 3)
+        self.assertLess(abs(sum(frames) - duration * 48000), 3)
 
     def test_control_while_it_waits_for_a_server(self):
         """The socket exists all the time, also while the program executes itself anew; what was set stays."""
