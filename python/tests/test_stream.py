@@ -232,13 +232,13 @@ def test_filters_of_a_stream_whose_weights_move_are_kept():
 
 
 def test_weights_that_do_not_fit():
-    h = noise(2, 30)
+    h = noise(2, 3000)
     with pytest.raises(ValueError, match="weights has shape .3,., but there are 2 filters"):
         partita.Stream(h, weights=[1, 0, 0])
     with pytest.raises(ValueError, match="weights = .1.0, nan.: they must be finite"):
         partita.Stream(h, weights=[1, math.nan])
     with pytest.raises(ValueError, match="n_filters = 9"):
-        partita.Stream(noise(9, 30), weights=[1] * 9)
+        partita.Stream(noise(9, 3000), weights=[1] * 9)
     with pytest.raises(TypeError, match="Plan.filter"):
         partita.Stream(filter=[h], weights=[1])
     with pytest.raises(partita.StateError, match="without weights"):

@@ -9,54 +9,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static _Alignas(64) char memory[1 << 16];
-
-struct objects {
-    struct partita_plan *layer, *other, *stream_plan;
-    struct partita_filter *filter, *of_other, *of_stream;
-    struct partita_stream *stream;
-    struct partita_bank *bank;
-    struct partita_spectrum *spectrum, *short_spectrum;
-};
-static struct objects o;
-
-static const struct partita_problem layer = {SIZE(9, 9), CORRELATE, CHANNELS(3, 3), KERNEL(3, 3)};
-static const struct partita_problem endless = {STREAM(64), KERNEL(5)};
-static const struct partita_options forward_only = {.directions = PARTITA_FORWARD};
-
-static int open_objects(void **state)
-{
-    const struct partita_bank_options slots = {.slots = 2, .n_taps = 4, .block = 16};
-    (void)state;
-    assert_ok(partita_plan_create(&layer, NULL, &o.layer));
-    assert_ok(partita_plan_create(&layer, &forward_only, &o.other));
-    assert_ok(partita_plan_create(&endless, NULL, &o.stream_plan));
-    assert_ok(partita_filter_create(o.layer, memory, &o.filter));
-    assert_ok(partita_filter_create(o.other, memory, &o.of_other));
-    assert_ok(partita_filter_create(o.stream_plan, memory, &o.of_stream));
-    assert_ok(partita_stream_open(o.stream_plan, o.of_stream, &o.stream));
-    assert_ok(partita_bank_create(&slots, &o.bank));
-    assert_ok(partita_spectrum_create(PARTITA_F32, memory, 100, 512, NULL, &o.spectrum));
-    assert_ok(partita_spectrum_create(PARTITA_F32, memory, 100, 32, NULL, &o.short_spectrum));
-    return 0;
-}
-
-static int close_objects(void **state)
-{
-    (void)state;
-    partita_spectrum_destroy(o.spectrum);
-    partita_spectrum_destroy(o.short_spectrum);
-    partita_bank_destroy(o.bank);
-    partita_stream_close(o.stream);
-    partita_filter_destroy(o.filter);
-    partita_filter_destroy(o.of_other);
-    partita_filter_destroy(o.of_stream);
-    partita_plan_destroy(o.layer);
-    partita_plan_destroy(o.other);
-    partita_plan_destroy(o.stream_plan);
-    return 0;
-}
-
 static void plans(void **state)
 {
     struct partita_plan *plan;
